@@ -96,19 +96,18 @@ def _type(name: str, package: str) -> str:
 
 
 def read_definitions(tree: Path) -> dict[str, dict[str, Any]]:
-    """Message → its properties in JSON."""
+    """Message → its definition in JSON."""
     document = json.loads((tree / "api" / "openapi-spec" / "swagger.json").read_text())
-    return {
-        ".".join(name.split(".")[-3:]): definition.get("properties", {})
-        for name, definition in document["definitions"].items()
-    }
+    return {".".join(name.split(".")[-3:]): definition for name, definition in document["definitions"].items()}
 
 
 def make_table(messages: Table, definitions: dict[str, dict[str, Any]]) -> Table:
     """What is reachable from the kinds that are served.
 
     Returns:
-        Message → field in JSON → number, type, and for fields that patches merge: the key of their items, the strategy.
+        Message → field in JSON → number and type; then, for fields that patches merge, the key of their items (null:
+        they are no list that is merged) and the strategy; then, unless it follows from the type, how server-side apply
+        takes the field: the keys by which items are told apart, "set", or "atomic".
     """
     waiting = [
         message_of_kind(resource.api_version, resource.kind) for resource in BUILT_IN_TYPES if not resource.computed
@@ -120,7 +119,8 @@ def make_table(messages: Table, definitions: dict[str, dict[str, Any]]) -> Table
         if message in table:
             continue
         table[message] = fields = {}
-        properties = definitions.get(message)
+        definition = definitions.get(message)
+        properties = None if definition is None else definition.get("properties", {})
         in_json = {name.lower(): name for name in properties or ()}  # protobuf has uID for uid
         if "kind" in in_json and "kind" not in messages[message]:
             fields |= {"apiVersion": [0, "string"], "kind": [0, "string"]}
@@ -136,7 +136,20 @@ def make_table(messages: Table, definitions: dict[str, dict[str, Any]]) -> Table
             fields[name] = [number, type_]
             if strategy := (shown or {}).get("x-kubernetes-patch-strategy"):
                 fields[name] += [(shown or {}).get("x-kubernetes-patch-merge-key", ""), strategy]
+            if applied := _applied(shown or {}, definitions.get(type_, {})):
+                fields[name] += [*[None, ""][len(fields[name]) - 2 :], applied]
     return dict(sorted(table.items()))
+
+
+def _applied(shown: dict[str, Any], definition: dict[str, Any]) -> list[str] | str:
+    """How server-side apply takes a field; empty: as its type says."""
+    if shown.get("x-kubernetes-list-type") == "map":
+        keys: list[str] = shown["x-kubernetes-list-map-keys"]
+        return sorted(keys)
+    if shown.get("x-kubernetes-list-type") == "set":
+        return "set"
+    atomic = "atomic" in (shown.get("x-kubernetes-map-type"), definition.get("x-kubernetes-map-type"))
+    return "atomic" if atomic else ""
 
 
 def message_of_kind(api_version: str, kind: str) -> str:

@@ -9,9 +9,11 @@ from trio_sched.simulator.limit_ranges import apply_defaults
 from trio_sched.simulator.pod_defaults import add_default_tolerations, admit_service_account, quality_of_service
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import forbidden
+from trio_sched.simulator.validation.shapes import dicts
 
 Json = dict[str, Any]
 
+POD_GROUP_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 _JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 _JOB_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
@@ -97,7 +99,7 @@ def admit_namespace_change(state: ClusterState, old: Json, new: Json) -> None:
 
 
 def _label_with_name(metadata: Json) -> None:
-    metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata.get("name")}
+    metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata.get("name") or ""}
 
 
 def admit_node(state: ClusterState, resource: ResourceType, fields: Json) -> None:
@@ -148,9 +150,13 @@ def admit_workload(state: ClusterState, resource: ResourceType, fields: Json) ->
 def admit_job(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """A new job: its pods are told apart by its uid, unless it has a selector of its own."""
     fields["status"] = {}
+    if not fields["spec"].get("manualSelector"):
+        select_by_uid(fields)
+
+
+def select_by_uid(fields: Json) -> None:
+    """Let a job select the pods that have its uid as a label, and give its template that label."""
     spec, metadata = fields["spec"], fields["metadata"]
-    if spec.get("manualSelector"):
-        return
     template = spec.setdefault("template", {})
     own = {name: metadata.get("name") or "" for name in _JOB_NAME_LABELS}
     own |= {name: metadata["uid"] for name in _JOB_UID_LABELS}
@@ -166,3 +172,34 @@ def admit_job(state: ClusterState, resource: ResourceType, fields: Json) -> None
 def admit_budget(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """A new budget."""
     fields["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+
+
+def admit_slice(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """A new resource slice."""
+    _date_taints(state, fields)
+
+
+def admit_slice_change(state: ClusterState, old: Json, new: Json) -> None:
+    """A changed resource slice: taints keep the time that they were sent with, and others begin now."""
+    _date_taints(state, new)
+
+
+def _date_taints(state: ClusterState, fields: Json) -> None:
+    for device in dicts((fields.get("spec") or {}).get("devices")):
+        for taint in dicts(device.get("taints")):
+            taint.setdefault("timeAdded", state.timestamp())
+
+
+def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """A new pod group: the protecting finalizer, and the priority of its class."""
+    metadata, spec = fields["metadata"], fields["spec"]
+    finalizers = metadata.get("finalizers") or []
+    if POD_GROUP_FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, POD_GROUP_FINALIZER]
+    name = spec.get("priorityClassName")
+    if name:
+        found = state.store.get("priorityclasses.scheduling.k8s.io", name)
+        if found is None:
+            who = metadata.get("name") or ""
+            raise forbidden(resource, who, f"no PriorityClass with name {name} was found")
+        spec["priority"] = found.fields["value"]

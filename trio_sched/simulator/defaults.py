@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trio_sched.simulator import event_shapes
 from trio_sched.simulator.pod_defaults import fill, fill_pod, fill_spec
-from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.shapes import Json, dicts
 
 
 def pod_defaults(fields: Json) -> None:
@@ -202,3 +202,29 @@ def priority_class_defaults(fields: Json) -> None:
     """A priority class."""
     fields.setdefault("value", 0)
     fields.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def claim_defaults(fields: Json) -> None:
+    """A claim of devices."""
+    _fill_claim_spec(fields.setdefault("spec", {}))
+
+
+def claim_template_defaults(fields: Json) -> None:
+    """A template of such claims."""
+    _fill_claim_spec(fields.setdefault("spec", {}).setdefault("spec", {}))
+
+
+def _fill_claim_spec(spec: Json) -> None:
+    for request in dicts((spec.get("devices") or {}).get("requests")):
+        for wanted in (request.get("exactly"), *dicts(request.get("firstAvailable"))):
+            if isinstance(wanted, dict):
+                fill(wanted, "allocationMode", "ExactCount")
+                if wanted["allocationMode"] == "ExactCount" and not wanted.get("count"):
+                    wanted["count"] = 1
+                for toleration in dicts(wanted.get("tolerations")):
+                    fill(toleration, "operator", "Equal")
+
+
+def pod_group_defaults(fields: Json) -> None:
+    """A group of pods."""
+    fields.setdefault("spec", {}).setdefault("disruptionMode", "Pod")

@@ -12,29 +12,16 @@ from attrs import frozen
 
 from trio_sched.simulator import admission, defaults
 from trio_sched.simulator.cluster_state import ClusterState
-from trio_sched.simulator.device_rules import (
-    admit_slice,
-    admit_slice_change,
-    claim_changes,
-    claim_defaults,
-    claim_status_changes,
-    claim_template_defaults,
-    slice_changes,
-)
+from trio_sched.simulator.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.limit_ranges import check_limits
-from trio_sched.simulator.pod_group_rules import (
-    admit_pod_group,
-    pod_group_changes,
-    pod_group_defaults,
-    pod_group_problems,
-)
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import FieldProblem, bad_value
 from trio_sched.simulator.validation import (
     configuration,
+    device_changes,
     devices,
     jobs,
     nodes,
+    pod_groups,
     policies,
     quotas,
     services,
@@ -204,28 +191,30 @@ _RULES: dict[str, Rules] = {
     ),
     "events": Rules(defaults=defaults.event_defaults, problems=_event_problems),
     "podgroups.scheduling.k8s.io": Rules(
-        defaults=pod_group_defaults,
-        admit=admit_pod_group,
-        problems=pod_group_problems,
-        change_problems=pod_group_changes,
+        defaults=defaults.pod_group_defaults,
+        admit=admission.admit_pod_group,
+        problems=pod_groups.pod_group_problems,
+        change_problems=pod_groups.pod_group_changes,
     ),
     "deviceclasses.resource.k8s.io": Rules(problems=devices.class_problems),
     "devicetaintrules.resource.k8s.io": Rules(problems=devices.taint_rule_problems),
     "resourceclaims.resource.k8s.io": Rules(
-        defaults=claim_defaults,
+        defaults=defaults.claim_defaults,
         problems=devices.claim_problems,
-        change_problems=claim_changes,
-        status_problems=claim_status_changes,
+        change_problems=device_changes.claim_changes,
+        status_problems=device_changes.claim_status_changes,
         status_keeps_metadata=True,
     ),
     "resourceclaimtemplates.resource.k8s.io": Rules(
-        defaults=claim_template_defaults, problems=devices.template_problems, change_problems=claim_changes
+        defaults=defaults.claim_template_defaults,
+        problems=devices.template_problems,
+        change_problems=device_changes.claim_changes,
     ),
     "resourceslices.resource.k8s.io": Rules(
-        admit=admit_slice,
-        admit_change=admit_slice_change,
+        admit=admission.admit_slice,
+        admit_change=admission.admit_slice_change,
         problems=devices.slice_problems,
-        change_problems=slice_changes,
+        change_problems=device_changes.slice_changes,
     ),
     "poddisruptionbudgets.policy": Rules(
         admit=admission.admit_budget,
@@ -244,4 +233,12 @@ _NO_RULES = Rules()
 
 def rules_of(resource: ResourceType) -> Rules:
     """How objects of *resource* are treated."""
-    return _RULES.get(resource.collection, _NO_RULES)
+    schema = resource.schema
+    if schema is None:
+        return _RULES.get(resource.collection, _NO_RULES)
+    return Rules(
+        defaults=schema.fill_defaults,
+        problems=schema.problems,
+        change_problems=schema.change_problems,
+        status_problems=lambda old, new: [*schema.problems(new), *schema.change_problems(old, new)],
+    )

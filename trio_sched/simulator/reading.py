@@ -8,22 +8,17 @@ from typing import Any
 
 import msgspec
 
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import quote
 from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.field_problems import FieldProblem, forbidden_field, unsupported
 from trio_sched.simulator.messages import Request
 from trio_sched.simulator.negotiation import Accepted
 from trio_sched.simulator.object_store import Collection, HistoryLost, StoredObject
 from trio_sched.simulator.other_versions import shape_of
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.selectors import Predicate, SelectorError, both, field_selector, label_selector
-from trio_sched.simulator.status_errors import (
-    ApiError,
-    FieldProblem,
-    bad_request,
-    expired,
-    forbidden_field,
-    too_large_version,
-    unsupported,
-)
+from trio_sched.simulator.status_errors import ApiError, bad_request, expired, too_large_version
 from trio_sched.simulator.targets import Target
 from trio_sched.simulator.views import MetadataView, OtherVersionView, PlainView, TableView, View
 from trio_sched.simulator.watching import WatchStream
@@ -35,6 +30,7 @@ _CONTINUE_EXPIRED = (
     "You must start a new list without the continue parameter."
 )
 _MIN_WATCH_SECONDS = 1800
+_MOST_DIGITS = 18
 
 
 class _Continuation(msgspec.Struct):
@@ -240,9 +236,14 @@ def _invalid_options(problems: list[FieldProblem]) -> ApiError:
 def _number(text: str, name: str) -> int:
     if not text:
         return 0
-    if not text.isdigit():
-        raise bad_request(f'{name}: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text)
+    if not (text.isascii() and text.isdigit()):
+        why = "invalid syntax"
+    elif len(text) > _MOST_DIGITS:
+        why = "value out of range"
+    else:
+        return int(text)
+    given = quote(shortened(text))
+    raise bad_request(f"{name}: Invalid value: {given}: strconv.ParseUint: parsing {given}: {why}")
 
 
 def _write_token(continuation: _Continuation) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator.field_problems import FieldProblem
 from trio_sched.simulator.resource_types import ResourceType
 
 Json = dict[str, Any]
@@ -44,62 +45,6 @@ class ApiError(TrioSchedError):
     def body(self) -> bytes:
         """The ``Status`` object as JSON."""
         return msgspec.json.encode(self.status())
-
-
-class FieldProblem(msgspec.Struct, frozen=True):
-    """One thing wrong with one field of an object."""
-
-    reason: str
-    field: str
-    message: str
-
-    def as_cause(self) -> Json:
-        """This problem as an entry of ``details.causes``."""
-        return {"reason": self.reason, "message": self.message, "field": self.field}
-
-
-def required(field: str, detail: str = "") -> FieldProblem:
-    """A field that must be there and is not."""
-    return FieldProblem("FieldValueRequired", field, "Required value" + (f": {detail}" if detail else ""))
-
-
-def bad_value(field: str, value: object, detail: str) -> FieldProblem:
-    """A field whose value breaks a rule."""
-    shown = msgspec.json.encode(value).decode()
-    return FieldProblem("FieldValueInvalid", field, f"Invalid value: {shown}: {detail}")
-
-
-def unsupported(field: str, value: object, choices: Sequence[str]) -> FieldProblem:
-    """A field whose value is not one of the supported values."""
-    shown = msgspec.json.encode(value).decode()
-    listed = ", ".join(f'"{choice}"' for choice in choices)
-    return FieldProblem("FieldValueNotSupported", field, f"Unsupported value: {shown}: supported values: {listed}")
-
-
-def forbidden_field(field: str, detail: str) -> FieldProblem:
-    """A field that may not be set or changed here."""
-    return FieldProblem("FieldValueForbidden", field, f"Forbidden: {detail}")
-
-
-def duplicate(field: str, value: object) -> FieldProblem:
-    """A value that must be unique in its list and is not."""
-    return FieldProblem("FieldValueDuplicate", field, f"Duplicate value: {msgspec.json.encode(value).decode()}")
-
-
-def not_found_value(field: str, value: object, detail: str = "") -> FieldProblem:
-    """A value that names something that is not there."""
-    shown = f"Not found: {msgspec.json.encode(value).decode()}"
-    return FieldProblem("FieldValueNotFound", field, f"{shown}: {detail}" if detail else shown)
-
-
-def too_many(field: str, count: int, limit: int) -> FieldProblem:
-    """A list with too many items."""
-    return FieldProblem("FieldValueTooMany", field, f"Too many: {count}: must have at most {limit} items")
-
-
-def too_long(field: str, limit: int) -> FieldProblem:
-    """A text with too many bytes."""
-    return FieldProblem("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
 
 
 def _details(resource: ResourceType, name: str, *, kind: str = "") -> Json:
@@ -169,6 +114,16 @@ def forbidden(resource: ResourceType, name: str, why: str, causes: Iterable[Json
     return ApiError(403, "Forbidden", f'{resource.qualified} "{name}" is forbidden: {why}', details)
 
 
+class QuotaExceeded(ApiError):
+    """There is no room for the object in a quota; it may be created when others are gone."""
+
+
+def quota_exceeded(resource: ResourceType, name: str, why: str) -> QuotaExceeded:
+    """A quota refuses a new object."""
+    refusal = forbidden(resource, name, why)
+    return QuotaExceeded(refusal.code, refusal.reason, refusal.message, refusal.details)
+
+
 def bad_request(message: str) -> ApiError:
     """The request is malformed."""
     return ApiError(400, "BadRequest", message)
@@ -179,6 +134,11 @@ def no_containers() -> ApiError:
     return bad_request(
         "the pods of this cluster are pretended: no container runs, so there is none to log, attach to or connect with"
     )
+
+
+def too_large(limit: int) -> ApiError:
+    """The body is longer than bodies may be."""
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
 def internal_error(error: Exception) -> ApiError:

@@ -1,7 +1,8 @@
 import pytest
 from simulator_api import Json
 
-from trio_sched.simulator.validation.decoding import decode, decode_custom
+from trio_sched.simulator.validation.custom_schemas import decode_custom
+from trio_sched.simulator.validation.decoding import decode
 from trio_sched.simulator.validation.shapes import fields_of, is_well_formed, message_of_kind, raw_table
 
 POD: Json = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -91,7 +92,7 @@ def test_whole_numbers_may_be_written_with_a_point() -> None:
 
 
 def test_of_custom_resources_only_the_metadata_is_known() -> None:
-    found = decode_custom({"apiVersion": "example.com/v1", "metadata": {"name": 5, "x": 1}, "spec": {"y": [1]}})
+    found = decode_custom({"apiVersion": "example.com/v1", "metadata": {"name": 5, "x": 1}, "spec": {"y": [1]}}, None)
     assert [one.path for one in found.wrong] == ["metadata.name"]
     assert [one.path for one in found.unknown] == ["metadata.x"]
     assert found.fields["spec"] == {"y": [1]}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from trio_sched.simulator.field_problems import FieldProblem
 from trio_sched.simulator.pod_defaults import fill_spec
-from trio_sched.simulator.status_errors import FieldProblem
 from trio_sched.simulator.validation.pod_changes import pod_changes
 
 Json = dict[str, Any]

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from simulator_api import Json
 
+from trio_sched.simulator.field_problems import FieldProblem
 from trio_sched.simulator.pod_defaults import fill_spec
-from trio_sched.simulator.status_errors import FieldProblem
 from trio_sched.simulator.validation import pods
 
 

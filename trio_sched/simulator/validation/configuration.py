@@ -7,7 +7,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden_field, required, too_long
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, too_long
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.metadata import immutable
 from trio_sched.simulator.validation.shapes import Json

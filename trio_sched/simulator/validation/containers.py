@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.simulator.status_errors import (
+from trio_sched.simulator.field_problems import (
     FieldProblem,
     bad_value,
     duplicate,

@@ -94,13 +94,6 @@ def decode(fields: Json, message: str) -> Decoded:
     return decoded
 
 
-def decode_custom(fields: Json) -> Decoded:
-    """*fields* as an object of a custom resource, whose metadata alone have a shape that is known here."""
-    decoded = decode({"metadata": fields.get("metadata")}, "core.v1.PodTemplate")
-    decoded.fields = {**fields, **decoded.fields}
-    return decoded
-
-
 @define(eq=False)
 class _Reader:
     """One walk through an object; *path* has indexes, *names* has none, as in the decoder's texts."""

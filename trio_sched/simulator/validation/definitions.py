@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, required, unsupported
+import re
+
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, required, unsupported
+from trio_sched.simulator.validation.definition_schemas import schema_problems
 from trio_sched.simulator.validation.shapes import Json
 
 
@@ -23,7 +26,38 @@ def definition_problems(fields: Json) -> list[FieldProblem]:
     problems += [
         required(f"spec.versions[{index}].name") for index, version in enumerate(versions) if not version.get("name")
     ]
+    for index, version in enumerate(versions):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        given = (version.get("schema") or {}).get("openAPIV3Schema")
+        if given is None:
+            problems.append(required(path, "schemas are required"))
+        else:
+            problems += schema_problems(given, path, is_root=True)
+        problems += _shown_problems(version, f"spec.versions[{index}]")
     if versions and sum(bool(version.get("storage")) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
         problems.append(bad_value("spec.versions", [version.get("name") for version in versions], detail))
+    return problems
+
+
+def _shown_problems(version: Json, path: str) -> list[FieldProblem]:
+    """What is wrong with the paths of one version."""
+    problems = []
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is not None:
+        problems += _scale_problems(scale, f"{path}.subresources.scale")
+    for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        here = f"{path}.additionalPrinterColumns[{number}]"
+        problems += [required(f"{here}.{name}") for name in ("name", "type", "jsonPath") if not column.get(name)]
+    return problems
+
+
+def _scale_problems(scale: Json, path: str) -> list[FieldProblem]:
+    problems = []
+    for field, root in (("specReplicasPath", "spec"), ("statusReplicasPath", "status")):
+        given = scale.get(field)
+        if not given:
+            problems.append(required(f"{path}.{field}"))
+        elif not re.fullmatch(rf"\.{root}(\.[^.\[\]]+)+", given):
+            problems.append(bad_value(f"{path}.{field}", given, f"should be a json path under .{root}"))
     return problems

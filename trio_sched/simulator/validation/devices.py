@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trio_sched.cel.device_selector import compile_device_selector
 from trio_sched.cel.errors import CompileError
-from trio_sched.simulator.status_errors import (
+from trio_sched.simulator.field_problems import (
     FieldProblem,
     bad_value,
     duplicate,

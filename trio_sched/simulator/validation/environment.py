@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, required, unsupported
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, required, unsupported
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.shapes import Json, fields_of
 

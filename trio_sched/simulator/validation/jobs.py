@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from trio_sched.simulator.status_errors import (
-    FieldProblem,
-    bad_value,
-    duplicate,
-    required,
-    too_many,
-    unsupported,
-)
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, required, too_many, unsupported
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.cron import schedule_problem
 from trio_sched.simulator.validation.metadata import immutable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, duplicate, forbidden_field, required
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, forbidden_field, required
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.shapes import Json
 
@@ -14,7 +14,7 @@ _NAME_CHECKS: Final[Mapping[str, names.Check]] = {
     "services": names.dns_label,
     "statefulsets": names.dns_label,
     **dict.fromkeys(("clusterroles", "clusterrolebindings", "roles", "rolebindings"), names.path_segment),
-    "poddisruptionbudgets": names.path_segment,
+    **dict.fromkeys(("apiservices", "poddisruptionbudgets"), names.path_segment),
 }
 _MAX_ANNOTATION_BYTES: Final = 256 << 10
 

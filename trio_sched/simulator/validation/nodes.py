@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trio_sched.simulator.status_errors import (
+from trio_sched.simulator.field_problems import (
     FieldProblem,
     bad_value,
     duplicate,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value
+from trio_sched.simulator.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.validation.shapes import Json
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden_field
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field
 from trio_sched.simulator.validation.metadata import same
 from trio_sched.simulator.validation.shapes import Json
 

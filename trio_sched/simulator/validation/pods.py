@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden_field, required, too_long, unsupported
+from trio_sched.simulator.field_problems import (
+    FieldProblem,
+    bad_value,
+    forbidden_field,
+    required,
+    too_long,
+    unsupported,
+)
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.containers import (
     PodContext,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden_field, required, unsupported
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, unsupported
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.metadata import immutable, label_problems
 from trio_sched.simulator.validation.numbers import amount_problems, negative_problems

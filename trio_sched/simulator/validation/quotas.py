@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.objects.quantity import NANO, parse_nano
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, duplicate, forbidden_field, required
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, forbidden_field, required
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.resources import (
     container_resource_problems,

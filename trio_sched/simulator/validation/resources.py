@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from trio_sched.objects.quantity import NANO, parse_nano
-from trio_sched.simulator.status_errors import (
+from trio_sched.simulator.field_problems import (
     FieldProblem,
     bad_value,
     duplicate,

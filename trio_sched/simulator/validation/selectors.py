@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, duplicate, forbidden_field, required
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, forbidden_field, required
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.metadata import label_problems
 from trio_sched.simulator.validation.shapes import Json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from trio_sched.simulator.status_errors import (
+from trio_sched.simulator.field_problems import (
     FieldProblem,
     bad_value,
     duplicate,

@@ -1,7 +1,8 @@
 """The fields of every kind and their types, and whether an object is made of them.
 
 ``shapes.json`` says of each message which fields it has: name in JSON → number in protobuf, type, and for fields that
-patches merge the key of their items and the strategy. ``contrib/api_shapes`` writes it from a tree of Kubernetes.
+patches merge the key of their items and the strategy, then how server-side apply takes it. ``contrib/api_shapes``
+writes it from a tree of Kubernetes.
 
 Nearly all objects are right, so they are first converted to structs that msgspec makes of the table, in C; only what
 that refuses is walked through for messages.
@@ -50,11 +51,17 @@ class Field:
         merge_key: by what the items of the list are told apart in patches; empty for texts that are merged; None: the
             list is replaced.
         patch_strategy: ``merge``, ``retainKeys``, both, or empty: as OpenAPI documents tell clients.
+        applied: how server-side apply takes it: the keys that tell items apart, ``set``, or ``atomic``; empty: lists
+            without keys are atomic, all else is merged.
     """
 
     type: str
     merge_key: str | None = None
     patch_strategy: str = ""
+    applied: tuple[str, ...] | str = ""
+
+
+_NO_PATCH: Final[tuple[Any, ...]] = (None, "", "")
 
 
 @cache
@@ -74,7 +81,8 @@ def fields_of(message: str) -> Mapping[str, Field]:
         if type_.startswith("inline "):
             fields |= fields_of(type_.removeprefix("inline "))
         else:
-            fields[name] = Field(type_, *key)
+            merge_key, strategy, applied = (*key, *_NO_PATCH[len(key) :])
+            fields[name] = Field(type_, merge_key, strategy, tuple(applied) if isinstance(applied, list) else applied)
     return fields
 
 
@@ -116,3 +124,8 @@ def _python_type(type_: str) -> Any:
     if container == "map":
         return dict.__class_getitem__((str, _python_type(inner)))
     return _SCALARS[type_] if type_ in _SCALARS else _struct_of(type_)
+
+
+def dicts(value: Any) -> list[Json]:
+    """The mappings in *value*, if it is a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

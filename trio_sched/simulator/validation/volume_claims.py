@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.objects.quantity import parse_nano
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden_field, required, unsupported
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, unsupported
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.selectors import label_selector_problems
 from trio_sched.simulator.validation.shapes import Json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden_field, required, unsupported
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, unsupported
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.label_matching import matches_labels
 from trio_sched.simulator.validation.metadata import immutable, label_problems

@@ -1,36 +1,11 @@
-"""Pod groups: defaults, admission and validation of the API server."""
+"""Rules of pod groups."""
 
-from typing import Any
+from typing import Final
 
-from trio_sched.simulator.cluster_state import ClusterState
-from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden, required, unsupported
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, required, unsupported
+from trio_sched.simulator.validation.shapes import Json
 
-Json = dict[str, Any]
-
-FINALIZER = "scheduling.k8s.io/podgroup-protection"
-
-_MODES = ("Pod", "PodGroup")
-
-
-def pod_group_defaults(fields: Json) -> None:
-    """How it may be disrupted."""
-    fields.setdefault("spec", {}).setdefault("disruptionMode", "Pod")
-
-
-def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """The protecting finalizer, and the priority of the class."""
-    metadata, spec = fields["metadata"], fields["spec"]
-    finalizers = metadata.get("finalizers") or []
-    if FINALIZER not in finalizers:
-        metadata["finalizers"] = [*finalizers, FINALIZER]
-    name = spec.get("priorityClassName")
-    if name:
-        found = state.store.get("priorityclasses.scheduling.k8s.io", name)
-        if found is None:
-            who = metadata.get("name") or ""
-            raise forbidden(resource, who, f"no PriorityClass with name {name} was found")
-        spec["priority"] = found.fields["value"]
+_MODES: Final = ("Pod", "PodGroup")
 
 
 def pod_group_problems(fields: Json) -> list[FieldProblem]:

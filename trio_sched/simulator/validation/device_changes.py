@@ -1,75 +1,17 @@
-"""Resource claims, templates and slices: defaults and validation of the API server.
+"""What may change in claims of devices, in their status, and in resource slices.
 
 The status of a claim is checked as thoroughly as the API server checks it, because that is all there is between two
 schedulers and one device.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Final
 
-from trio_sched.simulator.cluster_state import ClusterState
-from trio_sched.simulator.pod_defaults import fill
-from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import (
-    FieldProblem,
-    bad_value,
-    duplicate,
-    forbidden_field,
-    required,
-)
+from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, forbidden_field, required
+from trio_sched.simulator.validation.shapes import Json, dicts
 
-Json = dict[str, Any]
-
-MAX_RESERVED = 256
-_MAX_RESULTS = 32
-_MODES = ("All", "ExactCount")
-
-
-# --- defaults -------------------------------------------------------------------------------------------------------
-
-
-def claim_defaults(fields: Json) -> None:
-    """A new claim."""
-    _fill_claim_spec(fields.setdefault("spec", {}))
-
-
-def claim_template_defaults(fields: Json) -> None:
-    """A new template of claims."""
-    _fill_claim_spec(fields.setdefault("spec", {}).setdefault("spec", {}))
-
-
-def _fill_claim_spec(spec: Json) -> None:
-    for request in _dicts((spec.get("devices") or {}).get("requests")):
-        for wanted in (request.get("exactly"), *_dicts(request.get("firstAvailable"))):
-            if isinstance(wanted, dict):
-                fill(wanted, "allocationMode", "ExactCount")
-                if wanted["allocationMode"] == "ExactCount" and not wanted.get("count"):
-                    wanted["count"] = 1
-                for toleration in _dicts(wanted.get("tolerations")):
-                    fill(toleration, "operator", "Equal")
-
-
-def admit_slice(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """A new resource slice."""
-    _date_taints(state, fields)
-
-
-def admit_slice_change(state: ClusterState, old: Json, new: Json) -> None:
-    """A changed resource slice: taints keep the time that they were sent with, and others begin now."""
-    _date_taints(state, new)
-
-
-def _date_taints(state: ClusterState, fields: Json) -> None:
-    for device in _dicts((fields.get("spec") or {}).get("devices")):
-        for taint in _dicts(device.get("taints")):
-            taint.setdefault("timeAdded", state.timestamp())
-
-
-def _dicts(value: Any) -> list[Json]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-# --- changes --------------------------------------------------------------------------------------------------------
+_MAX_RESERVED: Final = 256
+_MAX_RESULTS: Final = 32
 
 
 def claim_changes(old: Json, new: Json) -> list[FieldProblem]:
@@ -92,20 +34,17 @@ def slice_changes(old: Json, new: Json) -> list[FieldProblem]:
     return problems
 
 
-# --- the status of claims -------------------------------------------------------------------------------------------
-
-
 def claim_status_changes(old: Json, new: Json) -> list[FieldProblem]:
     """What is wrong with a change of the status of a claim."""
     before, after = old.get("status") or {}, new.get("status") or {}
     problems: list[FieldProblem] = []
-    reserved = _dicts(after.get("reservedFor"))
-    if len(reserved) > MAX_RESERVED:
+    reserved = dicts(after.get("reservedFor"))
+    if len(reserved) > _MAX_RESERVED:
         problems.append(
             FieldProblem(
                 "FieldValueTooMany",
                 "status.reservedFor",
-                f"Too many: {len(reserved)}: must have at most {MAX_RESERVED} items",
+                f"Too many: {len(reserved)}: must have at most {_MAX_RESERVED} items",
             )
         )
     seen: set[str] = set()
@@ -120,7 +59,7 @@ def claim_status_changes(old: Json, new: Json) -> list[FieldProblem]:
             forbidden_field("status.reservedFor", "may not be specified when `allocated` is not set"),
         )
     elif "deletionTimestamp" in new["metadata"] and any(
-        one not in _dicts(before.get("reservedFor")) for one in reserved
+        one not in dicts(before.get("reservedFor")) for one in reserved
     ):
         detail = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
         problems.append(forbidden_field("status.reservedFor", detail))
@@ -133,15 +72,15 @@ def claim_status_changes(old: Json, new: Json) -> list[FieldProblem]:
 
 
 def _allocation_problems(allocation: Json, spec: Json) -> Iterator[FieldProblem]:
-    results = _dicts((allocation.get("devices") or {}).get("results"))
+    results = dicts((allocation.get("devices") or {}).get("results"))
     if len(results) > _MAX_RESULTS:
         path = "status.allocation.devices.results"
         detail = f"Too many: {len(results)}: must have at most {_MAX_RESULTS} items"
         yield FieldProblem("FieldValueTooMany", path, detail)
     names: set[str] = set()
-    for request in _dicts((spec.get("devices") or {}).get("requests")):
+    for request in dicts((spec.get("devices") or {}).get("requests")):
         name = request.get("name") or ""
-        alternatives = [f"{name}/{one.get('name') or ''}" for one in _dicts(request.get("firstAvailable"))]
+        alternatives = [f"{name}/{one.get('name') or ''}" for one in dicts(request.get("firstAvailable"))]
         names.update(alternatives or [name])
     for position, result in enumerate(results):
         path = f"status.allocation.devices.results[{position}]"
