@@ -7,14 +7,14 @@ from attrs import frozen
 from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
+from trio_sched.simulator.field_problems import bad_value
 from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.object_store import StoredObject, encode_object
-from trio_sched.simulator.resource_quotas import charge
+from trio_sched.simulator.resource_quotas import charge, charge_change
 from trio_sched.simulator.resource_types import ResourceType, custom_types
 from trio_sched.simulator.status_errors import (
     already_exists,
     bad_request,
-    bad_value,
     conflict,
     forbidden,
     invalid,
@@ -217,6 +217,8 @@ def change(
         raise invalid(resource, name, problems)
     if resource.counts_generations and _spec_changed(resource, old, new):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
+    if resource.namespaced and not subresource:
+        charge_change(state, resource, old, new, dry_run=dry_run)
     if dry_run:
         return encode_object(stored.key, stored.version, new)
     if "deletionTimestamp" in metadata and not metadata.get("finalizers") and _no_grace_left(metadata):
@@ -373,12 +375,13 @@ def finish_if_empty(state: ClusterState, name: str) -> None:
 
 
 def serve_definition(state: ClusterState, stored: StoredObject) -> None:
-    """Serve the resources that a CustomResourceDefinition names, and set its conditions."""
-    if (stored.fields.get("status") or {}).get("conditions"):
-        return
-    served = custom_types(stored.fields)
-    for resource in served:
+    """Serve the resources that a CustomResourceDefinition names, and set its conditions if it has none."""
+    spec = stored.fields["spec"]
+    state.types.remove(spec["group"], spec["names"]["plural"])
+    for resource in custom_types(stored.fields):
         state.types.add(resource)
+    if (stored.fields.get("status") or {}).get("conditions"):
+        return  # of a dump, or of the one that is changed
     moment = state.timestamp()
     conditions = [
         {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": moment}
@@ -389,8 +392,8 @@ def serve_definition(state: ClusterState, stored: StoredObject) -> None:
     ]
     status = {
         "conditions": conditions,
-        "acceptedNames": stored.fields["spec"]["names"],
-        "storedVersions": [version["name"] for version in stored.fields["spec"].get("versions", ())],
+        "acceptedNames": spec["names"],
+        "storedVersions": [version["name"] for version in spec.get("versions", ())],
     }
     definitions = state.types.of_kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     assert definitions is not None  # a built-in type

@@ -34,6 +34,19 @@ def usage_of(resource: ResourceType, fields: Json) -> dict[str, int]:
     return used
 
 
+def uses_other(resource: ResourceType, old: Json, new: Json) -> bool:
+    """Whether a change of an object is one that quotas look at."""
+    if old.get("spec") is new.get("spec"):
+        return False
+    match resource.collection:
+        case "pods":
+            deadlines = [one["spec"].get("activeDeadlineSeconds") for one in (old, new)]
+            return (deadlines[0] is None) is not (deadlines[1] is None)
+        case "persistentvolumeclaims" | "services":
+            return usage_of(resource, old) != usage_of(resource, new)
+    return False
+
+
 def _of_pod(spec: Json) -> dict[str, int]:
     requests, limits, used = pod_total(spec, "requests"), pod_total(spec, "limits"), {"pods": NANO}
     for name, amount in requests.items():

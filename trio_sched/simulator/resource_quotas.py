@@ -6,17 +6,29 @@ from trio_sched.objects.quantity import parse_nano
 from trio_sched.objects.quantity_text import format_nano, style_of
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.object_store import StoredObject
-from trio_sched.simulator.quota_usage import is_in_scope, missing, usage_of
+from trio_sched.simulator.quota_usage import is_in_scope, missing, usage_of, uses_other
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import forbidden
+from trio_sched.simulator.status_errors import forbidden, quota_exceeded
 
 Json = dict[str, Any]
 
 QUOTAS = "resourcequotas"
 
 
-def charge(state: ClusterState, resource: ResourceType, namespace: str, fields: Json, *, dry_run: bool) -> None:
-    """Count a new object in the quotas of its namespace.
+def charge_change(state: ClusterState, resource: ResourceType, old: Json, new: Json, *, dry_run: bool) -> None:
+    """Count what an object uses more than before it was changed.
+
+    Raises:
+        ApiError: as for `charge`.
+    """
+    if uses_other(resource, old, new):
+        charge(state, resource, new["metadata"]["namespace"], new, old=old, dry_run=dry_run)
+
+
+def charge(
+    state: ClusterState, resource: ResourceType, namespace: str, fields: Json, *, old: Json | None = None, dry_run: bool
+) -> None:
+    """Count a new object in the quotas of its namespace, or one that was *old* before.
 
     Raises:
         ApiError: 403, it would exceed one, or does not say what one limits.
@@ -29,6 +41,11 @@ def charge(state: ClusterState, resource: ResourceType, namespace: str, fields: 
         concerned = lacks is not None or not used.keys().isdisjoint(hard)
         if not concerned or not is_in_scope(quota.fields, resource, fields):
             continue
+        if old is not None and is_in_scope(quota.fields, resource, old):
+            counted_before = usage_of(resource, old)
+            used = {one: max(amount - counted_before.get(one, 0), 0) for one, amount in used.items()}
+            if not any(used.get(one) for one in hard):
+                continue
         name, quota_name = fields["metadata"].get("name") or "", quota.fields["metadata"]["name"]
         if lacks is not None:
             raise forbidden(resource, name, f"failed quota: {quota_name}: {lacks}")
@@ -45,7 +62,7 @@ def charge(state: ClusterState, resource: ResourceType, namespace: str, fields: 
                 exceeded.append(limited)
         if exceeded:
             requested = {one: _written(used[one], hard[one], None) for one in exceeded}
-            raise forbidden(
+            raise quota_exceeded(
                 resource,
                 name,
                 f"exceeded quota: {quota_name}, requested: {_listed(requested, exceeded)}, "

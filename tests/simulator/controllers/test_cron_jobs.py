@@ -90,3 +90,22 @@ async def test_a_suspended_one_makes_no_jobs(cluster: Cluster, autojump_clock: M
 def test_when_a_schedule_is_due(text: str, zone: str | None, after: str, expected: str | None) -> None:
     found = next_time(parse_schedule(text), datetime.fromisoformat(after).replace(tzinfo=UTC), time_zone(zone))
     assert (found and found.astimezone(UTC).replace(tzinfo=None).isoformat()) == expected
+
+
+async def test_a_job_that_is_being_deleted_still_counts(cluster: Cluster, autojump_clock: MockClock) -> None:
+    await make(cluster, job(5000), concurrencyPolicy="Forbid")
+    await trio.sleep(310)
+    (first,) = cluster.names("jobs.batch")
+    kept = {"metadata": {"finalizers": ["example.com/wait"]}}
+    await cluster.patch("jobs", first, kept)
+    await cluster.remove("jobs", first)
+    await trio.sleep(300)
+    assert cluster.names("jobs.batch") == [first]
+    assert [one["name"] for one in (await cluster.status("cronjobs", "tick"))["active"]] == [first]
+    reasons = {event["reason"]: event["message"] for event in cluster.stored("events")}
+    assert reasons["SuccessfulCreate"] == f"Created job {first}"
+    assert reasons["JobAlreadyActive"].startswith("Not starting job because prior execution is running")
+    await cluster.patch("jobs", first, {"metadata": {"finalizers": None}})
+    await trio.sleep(1)
+    reasons = {event["reason"]: event["message"] for event in cluster.stored("events")}
+    assert reasons["MissingJob"] == f"Active job went missing: {first}"

@@ -146,3 +146,19 @@ async def test_a_dump_without_revisions_is_as_it_was(
     uids = [[pod["metadata"]["uid"] for pod in one.stored("pods")] for one in (cluster, other)]
     assert uids[0] == uids[1]
     assert (await other.status("daemonsets", "agent"))["updatedNumberScheduled"] == 3
+
+
+async def test_a_taint_that_pods_may_stay_with_is_counted_later(cluster: Cluster, autojump_clock: MockClock) -> None:
+    await make(cluster)
+    taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    await cluster.patch("nodes", "n1", {"spec": {"taints": taints}})
+    await trio.sleep(5)
+    assert (await cluster.status("daemonsets", "agent"))["numberMisscheduled"] == 0
+    (gone,) = [pod for pod in cluster.stored("pods") if pod["spec"]["nodeName"] == "n2"]
+    await cluster.remove("pods", gone["metadata"]["name"])
+    await trio.sleep(5)
+    assert (await cluster.status("daemonsets", "agent"))["numberMisscheduled"] == 1
+    await cluster.patch("nodes", "n1", {"spec": {"taints": None}})
+    await trio.sleep(5)
+    status = await cluster.status("daemonsets", "agent")
+    assert (status["numberMisscheduled"], status["desiredNumberScheduled"]) == (0, 3)

@@ -3,6 +3,11 @@ import trio
 from simulated_workloads import SELECTOR, Cluster, template
 from trio.testing import MockClock
 
+from trio_sched.simulator import ApiServer, trio_clock
+from trio_sched.simulator.controllers.garbage import GarbageCollector
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
 
 async def deploy(cluster: Cluster) -> None:
     await cluster.make("deployments", replicas=2, selector=SELECTOR, template=template())
@@ -92,3 +97,13 @@ async def test_pods_of_a_lost_node_are_replaced(cluster: Cluster, autojump_clock
     await trio.sleep(60)
     assert cluster.phases() == {"Running": 2}
     assert all(pod["spec"]["nodeName"] != node for pod in cluster.stored("pods"))
+
+
+async def test_a_collector_that_has_ended_listens_no_more(autojump_clock: MockClock) -> None:
+    server = ApiServer(now=trio_clock())
+    listened = {name: len(server.store.collection(name).listeners) for name in ("pods", "jobs.batch", DEFINITIONS)}
+    async with trio.open_nursery() as nursery:
+        await nursery.start(GarbageCollector(server).run)
+        assert all(len(server.store.collection(name).listeners) > count for name, count in listened.items())
+        nursery.cancel_scope.cancel()
+    assert listened == {name: len(server.store.collection(name).listeners) for name in listened}

@@ -162,3 +162,18 @@ async def test_a_finished_job_is_deleted_in_time(cluster: Cluster, autojump_cloc
     assert cluster.names("jobs.batch") == ["work"]
     await trio.sleep(60)
     assert cluster.names("jobs.batch") == []
+
+
+@pytest.mark.parametrize("change", [{"suspend": True}, {"parallelism": 0}])
+async def test_pods_that_are_too_many_are_no_failures(
+    cluster: Cluster, autojump_clock: MockClock, change: Json
+) -> None:
+    await make(cluster, pods(1000), parallelism=2, completions=4, backoffLimit=0)
+    await trio.sleep(5)
+    await cluster.patch("jobs", "work", {"spec": change})
+    await trio.sleep(10)
+    status = await cluster.status("jobs", "work")
+    assert (cluster.phases(), status.get("failed"), condition(status, "Failed")) == ({}, None, ("", ""))
+    await cluster.patch("jobs", "work", {"spec": {"suspend": False, "parallelism": 3}})
+    await trio.sleep(10)
+    assert cluster.phases() == {"Running": 3}

@@ -8,8 +8,8 @@ from simulator_api import Api, Json
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer, trio_clock
+from trio_sched.simulator.admission import POD_GROUP_FINALIZER
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
-from trio_sched.simulator.pod_group_rules import FINALIZER
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 
@@ -30,7 +30,7 @@ async def test_a_group_is_completed(api: Api, autojump_clock: MockClock) -> None
     body = {"metadata": {"name": "high"}, "value": 1000}
     await api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
     made = await make_group(api, priorityClassName="high")
-    assert made["metadata"]["finalizers"] == [FINALIZER]
+    assert made["metadata"]["finalizers"] == [POD_GROUP_FINALIZER]
     assert (made["spec"]["disruptionMode"], made["spec"]["priority"]) == ("Pod", 1000)
 
 

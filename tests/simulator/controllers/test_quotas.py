@@ -118,3 +118,42 @@ async def test_claims_have_limits_and_quotas(cluster: Cluster, autojump_clock: M
     assert (
         "exceeded quota: team, requested: fast.storageclass.storage.k8s.io/requests.storage=3Gi" in refused["message"]
     )
+
+
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+
+
+async def test_what_a_change_adds_is_charged(cluster: Cluster, autojump_clock: MockClock) -> None:
+    grows = {"metadata": {"name": "grows"}, "provisioner": "csi.test", "allowVolumeExpansion": True}
+    await cluster("POST", CLASSES, grows)
+    await cluster.make("resourcequotas", "team", hard={"requests.storage": "3Gi"})
+    wanted = {"accessModes": ["ReadWriteOnce"], "storageClassName": "grows"}
+    await cluster.make("persistentvolumeclaims", "data", resources={"requests": {"storage": "1Gi"}}, **wanted)
+    await trio.sleep(10)
+    await cluster.patch("persistentvolumeclaims", "data", {"metadata": {"labels": {"a": "b"}}})
+    await resize(cluster, "3Gi")
+    assert (await cluster.status("resourcequotas", "team"))["used"] == {"requests.storage": "3Gi"}
+    refused = await resize(cluster, "4Gi", expect=403)
+    why = "requested: requests.storage=1Gi, used: requests.storage=3Gi, limited: requests.storage=3Gi"
+    assert refused["message"].endswith(f"is forbidden: exceeded quota: team, {why}")
+
+
+async def resize(cluster: Cluster, size: str, expect: int = 200) -> Json:
+    body = {"spec": {"resources": {"requests": {"storage": size}}}}
+    path = cluster.path("persistentvolumeclaims", "data")
+    return await cluster("PATCH", path, body, content_type="application/merge-patch+json", expect=expect)
+
+
+async def test_a_pod_may_come_into_another_scope(cluster: Cluster, autojump_clock: MockClock) -> None:
+    await cluster.make("resourcequotas", "ending", hard={"pods": "1"}, scopes=["Terminating"])
+    await cluster.make("resourcequotas", "lasting", hard={"pods": "2"}, scopes=["NotTerminating"])
+    for name in ("a", "b"):
+        await cluster.create_pod(name)
+    await cluster.patch("pods", "a", {"spec": {"activeDeadlineSeconds": 600}})
+    await trio.sleep(1)
+    used = [(await cluster.status("resourcequotas", name))["used"] for name in ("ending", "lasting")]
+    assert used == [{"pods": "1"}, {"pods": "1"}]
+    body = {"spec": {"activeDeadlineSeconds": 600}}
+    merge = "application/merge-patch+json"
+    refused = await cluster("PATCH", cluster.path("pods", "b"), body, content_type=merge, expect=403)
+    assert "exceeded quota: ending, requested: pods=1, used: pods=1, limited: pods=1" in refused["message"]

@@ -3,6 +3,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.simulator.controllers.steps import Steps
+from trio_sched.simulator.status_errors import ApiError
 
 
 async def test_of_several_times_for_the_same_step_the_earliest_counts(
@@ -21,3 +22,21 @@ async def test_of_several_times_for_the_same_step_the_earliest_counts(
     await trio.sleep(100)
     assert taken == [("a", pytest.approx(began + 1)), ("b", pytest.approx(began + 2))]
     assert not steps.is_busy
+
+
+async def test_what_is_refused_does_not_end_the_others(
+    nursery: trio.Nursery, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    steps, taken = Steps(), []
+
+    def act(key: str) -> None:
+        if key == "bad":
+            raise ApiError(403, "Forbidden", "not this one")
+        taken.append(key)
+
+    nursery.start_soon(steps.run)
+    for key in ("bad", "good"):
+        steps.plan(act, key, 1.0)
+    await trio.sleep(2)
+    assert taken == ["good"]
+    assert "bad: a controller was refused what it tried: not this one" in caplog.text

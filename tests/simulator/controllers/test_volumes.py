@@ -238,3 +238,14 @@ async def test_objects_created_before_the_controller_are_handled(
     await nursery.start(controller.run)
     await trio.sleep(2)
     assert storage.state_of() == ("Bound", "pv")
+
+
+async def test_a_provisioner_that_is_no_csi_driver(storage: Storage, autojump_clock: MockClock) -> None:
+    body = {"metadata": {"name": "local"}, "provisioner": "example.com/local-path"}
+    await storage.api("POST", "/apis/storage.k8s.io/v1/storageclasses", body)
+    await storage.claim(storageClassName="local")
+    await trio.sleep(15)
+    phase, name = storage.state_of()
+    volume = storage.stored("persistentvolumes", name)
+    assert volume is not None
+    assert (phase, volume["spec"]["hostPath"]["path"]) == ("Bound", f"/simulated/{name}")

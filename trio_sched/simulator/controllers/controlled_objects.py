@@ -7,6 +7,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.object_store import Change, ObjectStore, StoredObject
+from trio_sched.simulator.resource_types import ResourceType
 
 Json = dict[str, Any]
 
@@ -25,10 +26,15 @@ def controller_of(fields: Json) -> Json | None:
 
 @define(eq=False)
 class ControlledObjects:
-    """The objects of *collection* by the uid of their controller; those without one by their namespace."""
+    """The objects of a kind by the uid of their controller; those without one by their namespace.
+
+    Args:
+        store: where they are.
+        resource: the kind.
+    """
 
     store: ObjectStore
-    collection: str
+    resource: ResourceType
     _of: dict[str, dict[str, None]] = field(factory=dict, init=False)
     _orphans: dict[str, dict[str, None]] = field(factory=dict, init=False)
     _followers: dict[str, list[Follower]] = field(factory=dict, init=False)
@@ -41,7 +47,7 @@ class ControlledObjects:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the index; never returns."""
-        objects = self.store.collection(self.collection)
+        objects = self.store.collection(self.resource.collection)
         for stored in objects.objects.values():
             self._add(stored)
         stop = objects.listen(self._on_change)
@@ -72,7 +78,7 @@ class ControlledObjects:
         return list(self._of)
 
     def _stored(self, keys: dict[str, None] | tuple[()]) -> Iterator[StoredObject]:
-        objects = self.store.collection(self.collection).objects
+        objects = self.store.collection(self.resource.collection).objects
         return (objects[key] for key in keys if key in objects)
 
     def _on_change(self, change: Change) -> None:

@@ -14,6 +14,7 @@ from trio_sched.simulator.controllers.rollout_sizes import status_of
 from trio_sched.simulator.controllers.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.lifecycle import create
 from trio_sched.simulator.object_store import Change, StoredObject, copied
+from trio_sched.simulator.status_errors import ApiError
 from trio_sched.simulator.validation.cron import InvalidSchedule, Schedule, parse_schedule
 
 Json = dict[str, Any]
@@ -34,6 +35,7 @@ class CronJobController(WorkloadController):
 
     api_version: ClassVar[str] = "batch/v1"
     kind: ClassVar[str] = "CronJob"
+    component: ClassVar[str] = "cronjob-controller"
 
     jobs: ControlledObjects
     _began: datetime = field(init=False)
@@ -54,13 +56,24 @@ class CronJobController(WorkloadController):
         jobs = self.jobs.of(stored.fields["metadata"]["uid"])
         status = dict(status_of(stored))
         self._clean_up(stored, jobs, status)
-        active = [job for job in jobs if _ending(job) is None and not is_terminating(job.fields)]
+        self._tell_of_ended(stored, jobs, status)
+        active = [job for job in jobs if _ending(job) is None]
         if not is_terminating(stored.fields) and not stored.fields["spec"].get("suspend"):
             active = self._run(stored, active, status)
         status["active"] = [_reference(job) for job in active]
         if not active:
             del status["active"]
         self.write_status(stored, status)
+
+    def _tell_of_ended(self, stored: StoredObject, jobs: list[StoredObject], status: Json) -> None:
+        """Write events of Jobs that were active and are not any more."""
+        by_uid = {job.fields["metadata"]["uid"]: job for job in jobs}
+        for reference in status.get("active") or ():
+            job, name = by_uid.get(reference.get("uid")), reference.get("name")
+            if job is None:
+                self.tell(stored, "MissingJob", f"Active job went missing: {name}")
+            elif (ending := _ending(job)) is not None:
+                self.tell(stored, "SawCompletedJob", f"Saw completed job: {name}, condition: {ending}")
 
     def _run(self, stored: StoredObject, active: list[StoredObject], status: Json) -> list[StoredObject]:
         """Create a Job if one is due; the answer is which are active then."""
@@ -76,10 +89,12 @@ class CronJobController(WorkloadController):
         if due is None or (deadline is not None and due + timedelta(seconds=deadline) < now):
             return active
         if active and spec.get("concurrencyPolicy") == "Forbid":
+            why = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            self.tell(stored, "JobAlreadyActive", why)
             return active
         if spec.get("concurrencyPolicy") == "Replace":
             for job in active:
-                self.delete(self.resource_of("batch/v1", "Job"), job)
+                self._delete_job(stored, job)
             active = []
         made = self._create(stored, due)
         status["lastScheduleTime"] = format_time(due)
@@ -115,11 +130,18 @@ class CronJobController(WorkloadController):
         if given.get("labels"):
             made["labels"] = given["labels"]
         fields = {"metadata": made, "spec": template["spec"]}
-        return create(self.server.state, resource, metadata["namespace"], fields)
+        try:
+            job = create(self.server.state, resource, metadata["namespace"], fields)
+        except ApiError as error:
+            if metadata["namespace"] not in self.server.state.terminating:
+                self.warn(stored, "FailedCreate", f"Error creating job: {error.message}")
+            raise
+        self.tell(stored, "SuccessfulCreate", f"Created job {name}")
+        return job
 
     def _clean_up(self, stored: StoredObject, jobs: list[StoredObject], status: Json) -> None:
         """Delete the oldest finished Jobs, and note the last success."""
-        spec, resource = stored.fields["spec"], self.resource_of("batch/v1", "Job")
+        spec = stored.fields["spec"]
         for ending, limit in (
             ("Complete", spec.get("successfulJobsHistoryLimit", 3)),
             ("Failed", spec.get("failedJobsHistoryLimit", 1)),
@@ -130,7 +152,11 @@ class CronJobController(WorkloadController):
             if ending == "Complete" and times:
                 status["lastSuccessfulTime"] = max([*times, status.get("lastSuccessfulTime") or ""])
             for job in ended[: max(len(ended) - limit, 0)]:
-                self.delete(resource, job)
+                self._delete_job(stored, job)
+
+    def _delete_job(self, stored: StoredObject, job: StoredObject) -> None:
+        if self.delete(self.resource_of("batch/v1", "Job"), job):
+            self.tell(stored, "SuccessfulDelete", f"Deleted job {job.fields['metadata']['name']}")
 
 
 def _ending(job: StoredObject) -> str | None:

@@ -11,7 +11,7 @@ from trio_sched.simulator.controllers.node_matching import is_selected, untolera
 from trio_sched.simulator.controllers.pod_states import FINISHED, is_available, is_ready, is_terminating, phase_of
 from trio_sched.simulator.controllers.revision_history import REVISION_LABEL, RevisionHistory
 from trio_sched.simulator.controllers.rollout_sizes import scaled, status_of
-from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
+from trio_sched.simulator.controllers.workload_controller import REACT_SECONDS, WorkloadController, without_zeros
 from trio_sched.simulator.object_store import Change, StoredObject
 
 Json = dict[str, Any]
@@ -34,11 +34,13 @@ class DaemonSetController(WorkloadController):
 
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "DaemonSet"
+    component: ClassVar[str] = "daemonset-controller"
 
     revisions: ControlledObjects
     _history: RevisionHistory = field(init=False)
     _failures: dict[tuple[str, str], tuple[float, float]] = field(factory=dict, init=False)
     """Key of a set and a node → when its failed pod was deleted last, and how long the next one stays."""
+    _changed_nodes: dict[str, None] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -52,8 +54,23 @@ class DaemonSetController(WorkloadController):
         before = change.previous
         if change.type == "MODIFIED" and before is not None and _placement(before) == _placement(change.current):
             return
-        for key in self.server.store.collection(self.resource.collection).objects:
-            self.plan(key)
+        if change.type != "DELETED":  # the pods of one that is deleted will go, and plan their sets
+            self._changed_nodes[change.current.key] = None
+            self._steps.plan(self._look_at_nodes, "", REACT_SECONDS)
+
+    def _look_at_nodes(self, _key: str) -> None:
+        """Plan the sets to which changed nodes make a difference; what else their statuses say is put right later."""
+        changed, self._changed_nodes = self._changed_nodes, {}
+        nodes = [node for key in changed if (node := self.server.store.get("nodes", key)) is not None]
+        for stored in self.server.store.collection(self.resource.collection).in_order():
+            spec = daemon_template(stored, "")["spec"]
+            taken = {node_of(pod.fields) for pod in self.pods.of(stored.fields["metadata"]["uid"])}
+            misplaced = status_of(stored).get("numberMisscheduled", 0) > 0
+            for node in nodes:
+                starts, stays = _placed(spec, node.fields)
+                if (not stays or misplaced) if node.key in taken else starts:
+                    self.plan(stored.key)
+                    break
 
     def sync(self, key: str) -> None:
         """Create the pods that nodes lack, delete those that are too many, and go on with a rollout."""
@@ -112,11 +129,11 @@ class DaemonSetController(WorkloadController):
                 lacking += self._keep_one(stored, name, there, digest, starts=starts)
             else:
                 for pod in there:
-                    self.delete_pod(pod)
+                    self.delete_pod(stored, pod)
         for name, left in pods.items():
             for pod in left:
                 if name not in nodes and not pod.fields["spec"].get("nodeName"):
-                    self.delete_pod(pod)
+                    self.delete_pod(stored, pod)
         for number, name in enumerate(lacking):
             self.create_pod(stored, of_node(template, name), checked=number > 0)
 
@@ -131,21 +148,23 @@ class DaemonSetController(WorkloadController):
             if phase_of(pod.fields) == "Failed":
                 self._delete_failed(stored, node, pod)
             elif phase_of(pod.fields) == "Succeeded":
-                self.delete_pod(pod)
+                what = f"{pod.fields['metadata']['namespace']}/{pod.fields['metadata']['name']} on node {node}"
+                self.tell(stored, "SucceededDaemonPod", f"Found succeeded daemon pod {what}, will try to delete it")
+                self.delete_pod(stored, pod)
             else:
                 running.append(pod)
         if not self._limits(stored, 1)[0]:
             for pod in running[1:]:
-                self.delete_pod(pod)
+                self.delete_pod(stored, pod)
             return []
         if not running:
             return [node] if starts else []
         found = NodePods.of(running, digest)
         for pod in found.others:
-            self.delete_pod(pod)
+            self.delete_pod(stored, pod)
         new, old = found.new, found.old
         if new is not None and old is not None and (not is_ready(old.fields) or self._is_available(stored, new)):
-            self.delete_pod(old)
+            self.delete_pod(stored, old)
         return []
 
     def _delete_failed(self, stored: StoredObject, node: str, pod: StoredObject) -> None:
@@ -157,7 +176,9 @@ class DaemonSetController(WorkloadController):
         forgotten = now > since + 2 * _LAST_BACKOFF_SECONDS
         longer = _FIRST_BACKOFF_SECONDS if forgotten or not wait else min(2 * wait, _LAST_BACKOFF_SECONDS)
         self._failures[stored.key, node] = (now, longer)
-        self.delete_pod(pod)
+        what = f"{pod.fields['metadata']['namespace']}/{pod.fields['metadata']['name']} on node {node}"
+        self.warn(stored, "FailedDaemonPod", f"Found failed daemon pod {what}, will try to kill it")
+        self.delete_pod(stored, pod)
 
     # --- rollouts ---------------------------------------------------------------------------------------------------
 
@@ -196,9 +217,9 @@ class DaemonSetController(WorkloadController):
                 candidates.append(only)
             else:
                 unavailable -= 1
-                self.delete_pod(only)
+                self.delete_pod(stored, only)
         for pod in candidates[: max(unavailable, 0)]:
-            self.delete_pod(pod)
+            self.delete_pod(stored, pod)
 
     def _roll_with_surge(
         self, stored: StoredObject, found: dict[str, NodePods], starting: set[str], digest: str, surge: int
@@ -214,7 +235,7 @@ class DaemonSetController(WorkloadController):
                 continue
             if one.new is not None:
                 if self._is_available(stored, one.new):
-                    self.delete_pod(one.old)
+                    self.delete_pod(stored, one.old)
                 else:
                     surge -= 1
             elif self._is_available(stored, one.old):
@@ -225,9 +246,9 @@ class DaemonSetController(WorkloadController):
             elif name in starting:
                 lacking.append(name)
             else:
-                self.delete_pod(one.old)
+                self.delete_pod(stored, one.old)
         for pod in leaving[: max(available - len(starting), 0)]:
-            self.delete_pod(pod)
+            self.delete_pod(stored, pod)
         template = daemon_template(stored, digest)
         for name in lacking + candidates[: max(surge, 0)]:
             self.create_pod(stored, of_node(template, name))

@@ -63,6 +63,7 @@ class DeploymentController(WorkloadController):
 
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "Deployment"
+    component: ClassVar[str] = "deployment-controller"
 
     replica_sets: ControlledObjects
 
@@ -163,7 +164,11 @@ class DeploymentController(WorkloadController):
             why = f'Failed to create new replica set "{name}": {error.message}'
             if progress_deadline(deployment) is not None:
                 self._note(deployment, condition("Progressing", "False", "ReplicaSetCreateError", why))
+            self.warn(deployment, "ReplicaSetCreateError", why)
             raise
+        size = made["spec"]["replicas"]
+        if size > 0:
+            self.tell(deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
         deployment = self._note_revision(deployment, revision)
         if progress_deadline(deployment) is not None:
             why = f'Created new replica set "{name}"'
@@ -198,7 +203,11 @@ class DeploymentController(WorkloadController):
         if replicas_of(one) == size and annotations == annotations_of(one):
             return False
         self._write_set(one, {**one.fields["spec"], "replicas": size}, annotations)
-        return replicas_of(one) != size
+        before = replicas_of(one)
+        if before != size:
+            what = f"replica set {one.fields['metadata']['name']} from {before} to {size}"
+            self.tell(deployment, "ScalingReplicaSet", f"Scaled {'up' if before < size else 'down'} {what}")
+        return before != size
 
     # --- rollouts ---------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,31 @@ _EVICTION_SECONDS: Final = 120.0
 """How long a pod counts as evicted that is not being deleted."""
 
 
+_UNMANAGED: Final = (
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of "
+    "the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please "
+    'set ".spec.minAvailable" field of the PDB to an integer value.'
+)
+
+
+class _NoScale(Exception):
+    """A controller of pods has no scale; the text is that of Kubernetes."""
+
+
+def in_go(selector: Json) -> str:
+    """A label selector as Go prints it, which some events show."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one.get('key')},Operator:{one.get('operator')},"
+        f"Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
 @define(eq=False)
 class DisruptionController(WorkloadController):
     """Keeps the status of budgets.
@@ -33,6 +58,7 @@ class DisruptionController(WorkloadController):
 
     api_version: ClassVar[str] = "policy/v1"
     kind: ClassVar[str] = "PodDisruptionBudget"
+    component: ClassVar[str] = "controllermanager"
 
     def __attrs_post_init__(self) -> None:
         """Budgets control no pods: all pods are listened to."""
@@ -60,17 +86,22 @@ class DisruptionController(WorkloadController):
             for pod in self.server.store.collection("pods").in_order(metadata["namespace"])
             if matches_label_selector(spec.get("selector"), pod.fields["metadata"].get("labels") or {})
         ]
+        if not pods:
+            self.tell(stored, "NoPods", "No matching pods found")
         disrupted = self._disrupted(stored)
         healthy = sum(
             is_ready(pod.fields) and not is_terminating(pod.fields) and pod.fields["metadata"]["name"] not in disrupted
             for pod in pods
         )
-        expected: int | None = len(pods)
+        expected = len(pods)
         if most is not None or isinstance(least, str):
-            expected = self._expected(pods)
-        if expected is None:
-            self._fail(stored)
-            return
+            try:
+                expected = self._expected(pods)
+            except _NoScale as error:
+                self._fail(stored, str(error))
+                return
+            if any(controller_of(pod.fields) is None for pod in pods):
+                self.warn(stored, "UnmanagedPods", _UNMANAGED.format(in_go(spec.get("selector") or {})))
         if most is not None:
             desired = max(expected - scaled(most, expected, up=True), 0)
         else:
@@ -100,15 +131,20 @@ class DisruptionController(WorkloadController):
                 self.plan_after(stored.key, left)
         return kept
 
-    def _expected(self, pods: list[StoredObject]) -> int | None:
-        """How many pods their controllers are to have; None if one of them has no scale."""
+    def _expected(self, pods: list[StoredObject]) -> int:
+        """How many pods their controllers are to have.
+
+        Raises:
+            _NoScale: one of the controllers has no scale.
+        """
         sizes: dict[str, int] = {}
         for pod in pods:
             reference = controller_of(pod.fields)
             if reference is None:
                 continue
-            if reference.get("kind") in _NOT_SCALABLE:
-                return None
+            kind = self.server.state.types.of_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
+            if reference.get("kind") in _NOT_SCALABLE and kind is not None:
+                raise _NoScale(f"{kind.collection} does not implement the scale subresource")
             owner = self._owner(pod, reference)
             if owner is None:  # one that is not simulated, or was not dumped: what there is is what there is to be
                 uid = str(reference.get("uid"))
@@ -126,8 +162,9 @@ class DisruptionController(WorkloadController):
         found = self.server.store.get(collection, f"{stored.fields['metadata']['namespace']}/{reference.get('name')}")
         return found if found is not None and found.fields["metadata"]["uid"] == reference.get("uid") else None
 
-    def _fail(self, stored: StoredObject) -> None:
-        why = "found no controllers with a scale for all pods"
+    def _fail(self, stored: StoredObject, why: str) -> None:
+        message = f"Failed to calculate the number of expected pods: {why}"
+        self.warn(stored, "CalculateExpectedPodCountFailed", message)
         conditions = self._condition(stored, "False", "SyncFailed", why)
         self.write_status(stored, {**status_of(stored), "disruptionsAllowed": 0, "conditions": conditions})
 

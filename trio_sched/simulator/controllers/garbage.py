@@ -4,6 +4,7 @@ Only owners whose deletion was seen count: an owner that was never there, as in 
 delete anything.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import trio
@@ -33,6 +34,7 @@ class GarbageCollector:
     _dependents: dict[str, dict[tuple[str, str], None]] = field(factory=dict, init=False)
     """UID of an owner → collections and keys of its dependents."""
     _followed: dict[str, ResourceType] = field(factory=dict, init=False)
+    _stops: list[Callable[[], None]] = field(factory=list, init=False)
 
     @property
     def is_busy(self) -> bool:
@@ -43,11 +45,18 @@ class GarbageCollector:
         """Run the collector; never returns."""
         self._follow_new_types()
         definitions = self.server.store.collection(_DEFINITIONS)
-        definitions.listen(lambda _change: self._steps.plan(self._on_definition, "", _REACT_SECONDS))
+        self._stops.append(definitions.listen(self._on_definition))
         task_status.started()
-        await self._steps.run()
+        try:
+            await self._steps.run()
+        finally:
+            for stop in self._stops:
+                stop()
 
-    def _on_definition(self, _key: str) -> None:
+    def _on_definition(self, _change: Change) -> None:
+        self._steps.plan(self._follow_defined, "", _REACT_SECONDS)
+
+    def _follow_defined(self, _key: str) -> None:
         self._follow_new_types()
 
     def _follow_new_types(self) -> None:
@@ -64,7 +73,7 @@ class GarbageCollector:
         def on_change(change: Change) -> None:
             self._on_change(resource, change)
 
-        collection.listen(on_change)
+        self._stops.append(collection.listen(on_change))
 
     def _on_change(self, resource: ResourceType, change: Change) -> None:
         current, previous = change.current, change.previous

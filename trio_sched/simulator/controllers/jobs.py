@@ -56,6 +56,7 @@ class JobController(WorkloadController):
 
     api_version: ClassVar[str] = "batch/v1"
     kind: ClassVar[str] = "Job"
+    component: ClassVar[str] = "job-controller"
     _streaks: dict[str, tuple[int, float]] = field(factory=dict, init=False)
     """UID of a Job → how many pods failed in a row, and when the last of them did."""
 
@@ -96,9 +97,11 @@ class JobController(WorkloadController):
                 conditions.append(self._dated(ending))
         live = [pod for pod in self._again(pods) if is_active(pod.fields)]
         try:
-            if ending is not None or stored.fields["spec"].get("suspend"):
+            if ending is not None:
                 for pod in live:
-                    self.delete_pod(pod)
+                    self.delete_pod(stored, pod)
+            elif stored.fields["spec"].get("suspend"):
+                self._dismiss(stored, live)
             elif not is_terminating(stored.fields):
                 self._manage(stored, counts, live, pods)
         finally:
@@ -121,10 +124,12 @@ class JobController(WorkloadController):
             fresh = condition("Suspended", "True", "JobSuspended", "Job suspended")
             status["conditions"] = [*others, self._dated(fresh)]
             status.pop("startTime", None)
+            self.tell(stored, "Suspended", "Job suspended")
         elif not suspended and noted is not None and noted.get("status") == "True":
             fresh = condition("Suspended", "False", "JobResumed", "Job resumed")
             status["conditions"] = [*others, self._dated(fresh)]
             status["startTime"] = moment
+            self.tell(stored, "Resumed", "Job resumed")
         elif not suspended:
             status.setdefault("startTime", moment)
         return status
@@ -172,6 +177,12 @@ class JobController(WorkloadController):
             return
         drop_finalizer(state, resource, current, TRACKING)
 
+    def _dismiss(self, stored: StoredObject, pods: list[StoredObject]) -> None:
+        """Delete pods that are too many; these count neither as succeeded nor as failed."""
+        for pod in pods:
+            self._release(pod)
+            self.delete_pod(stored, pod)
+
     def _outcome(self, stored: StoredObject, status: Json, counts: _Counts, pods: list[StoredObject]) -> Json | None:
         """The condition that decides how the Job ends; None if it goes on."""
         spec, wanted = stored.fields["spec"], stored.fields["spec"].get("completions")
@@ -216,8 +227,7 @@ class JobController(WorkloadController):
             ranked = sorted(
                 live, key=lambda pod: (phase_of(pod.fields) == "Running", is_ready(pod.fields), -_born(pod))
             )
-            for pod in ranked[: len(live) - wanted]:
-                self.delete_pod(pod)
+            self._dismiss(stored, ranked[: len(live) - wanted])
             return
         if spec.get("podReplacementPolicy") == "Failed" or "podFailurePolicy" in spec:
             leaving = (pod for pod in self._again(pods) if is_terminating(pod.fields) and not _has_ended(pod))
@@ -307,6 +317,12 @@ class JobController(WorkloadController):
             fresh["conditions"] = [*conditions, last]
             if kind == "Complete":
                 fresh["completionTime"] = self.server.state.timestamp()
+                if counts.succeeded > stored.fields["spec"].get("completions", counts.succeeded):
+                    why = "Too many succeeded pods running after completion count reached"
+                    self.warn(stored, "TooManySucceededPods", why)
+                self.tell(stored, "Completed", "Job completed")
+            else:
+                self.warn(stored, last["reason"], last["message"])
             self._streaks.pop(stored.fields["metadata"]["uid"], None)
         self.write_status(stored, without_zeros(fresh, "ready", "terminating", "uncountedTerminatedPods"))
 

@@ -5,11 +5,11 @@ from typing import Any
 import trio
 from attrs import define, field
 
+from trio_sched.simulator.admission import POD_GROUP_FINALIZER
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.lifecycle import write_fields
 from trio_sched.simulator.object_store import Change, StoredObject
-from trio_sched.simulator.pod_group_rules import FINALIZER
 
 Json = dict[str, Any]
 
@@ -73,7 +73,7 @@ class PodGroupController:
         if group is None or "deletionTimestamp" not in group.fields["metadata"] or self._pods_of_group.get(key):
             return
         metadata = dict(group.fields["metadata"])
-        left = [one for one in metadata.get("finalizers") or () if one != FINALIZER]
+        left = [one for one in metadata.get("finalizers") or () if one != POD_GROUP_FINALIZER]
         if left == metadata.get("finalizers"):
             return
         metadata["finalizers"] = left

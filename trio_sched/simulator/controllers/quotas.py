@@ -1,6 +1,7 @@
 """A simulated resource quota controller: counts anew what is used when something is gone or has ended."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import trio
@@ -10,7 +11,9 @@ from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.pod_states import FINISHED, phase_of
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.quota_usage import uses_other
 from trio_sched.simulator.resource_quotas import QUOTAS, counted, write_status
+from trio_sched.simulator.resource_types import ResourceType
 
 Json = dict[str, Any]
 
@@ -38,7 +41,7 @@ class QuotaController:
         stops: list[Callable[[], None]] = [quotas.listen(self._on_quota)]
         for resource in self.server.state.types.storages():
             if resource.namespaced and resource.collection not in ("events", QUOTAS):
-                stops.append(store.collection(resource.collection).listen(self._on_object))
+                stops.append(store.collection(resource.collection).listen(partial(self._on_object, resource)))
         task_status.started()
         await self._steps.run(*stops)
 
@@ -49,7 +52,7 @@ class QuotaController:
         if change.current.fields["spec"] != before:
             self._steps.plan(self._count, change.current.key, _REACT_SECONDS)
 
-    def _on_object(self, change: Change) -> None:
+    def _on_object(self, resource: ResourceType, change: Change) -> None:
         if not self.server.store.collection(QUOTAS).objects:
             return
         before = change.previous
@@ -58,7 +61,8 @@ class QuotaController:
             and phase_of(change.current.fields) in FINISHED
             and phase_of(before.fields) not in FINISHED
         )
-        if change.type == "DELETED" or ended:
+        changed = before is not None and uses_other(resource, before.fields, change.current.fields)
+        if change.type == "DELETED" or ended or changed:
             namespace = change.current.fields["metadata"]["namespace"]
             for quota in self.server.store.collection(QUOTAS).in_order(namespace):
                 self._steps.plan(self._count, quota.key, _REACT_SECONDS)

@@ -34,6 +34,7 @@ class ReplicaSetController(WorkloadController):
 
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "ReplicaSet"
+    component: ClassVar[str] = "replicaset-controller"
 
     replica_sets: ControlledObjects | None = None
 
@@ -67,7 +68,7 @@ class ReplicaSetController(WorkloadController):
             if superfluous < len(active):
                 ranked = first_to_delete(active, self._related(stored), self.server.state.now().timestamp())
             for pod in ranked[:superfluous]:
-                self.delete_pod(pod)
+                self.delete_pod(stored, pod)
 
     def _related(self, stored: StoredObject) -> list[StoredObject]:
         """The pods of all ReplicaSets of the same Deployment."""
@@ -130,6 +131,7 @@ class ReplicationControllerController(ReplicaSetController):
 
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "ReplicationController"
+    component: ClassVar[str] = "replication-controller"
 
     def selector_of(self, fields: Json) -> Json | None:
         """The labels of the pods."""

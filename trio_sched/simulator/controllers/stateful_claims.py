@@ -7,6 +7,7 @@ from attrs import define
 from trio_sched.simulator.controllers.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.lifecycle import create, write_fields
 from trio_sched.simulator.object_store import StoredObject, copied
+from trio_sched.simulator.status_errors import ApiError
 
 Json = dict[str, Any]
 
@@ -56,7 +57,16 @@ class StatefulClaims:
             made |= {"name": name} | ({"labels": labels} if labels else {})
             if self._retention(stored, "whenDeleted") == "Delete":
                 made["ownerReferences"] = [owner_reference(self.controller.resource, stored)]
-            create(state, claims, metadata["namespace"], copied({"metadata": made, "spec": template.get("spec") or {}}))
+            fields = copied({"metadata": made, "spec": template.get("spec") or {}})
+            owner = metadata["name"]
+            try:
+                create(state, claims, metadata["namespace"], fields)
+            except ApiError as error:
+                what = f"Create Claim {name} for Pod {owner}-{number} in StatefulSet {owner}"
+                self.controller.warn(stored, "FailedCreate", f"{what} failed error: {error.message}")
+                raise
+            what = f"Create Claim {name} Pod {owner}-{number} in StatefulSet {owner}"
+            self.controller.tell(stored, "SuccessfulCreate", f"{what} success")
 
     def condemn(self, stored: StoredObject, pod: StoredObject) -> None:
         """Let the claims of a pod go with it when the set is scaled down, if its policy says so."""

@@ -19,6 +19,7 @@ from trio_sched.simulator.controllers.rollout_sizes import replicas_of, status_o
 from trio_sched.simulator.controllers.stateful_claims import StatefulClaims, claim_volumes
 from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.object_store import StoredObject, copied
+from trio_sched.simulator.status_errors import ApiError
 
 Json = dict[str, Any]
 
@@ -37,6 +38,7 @@ class StatefulSetController(WorkloadController):
 
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "StatefulSet"
+    component: ClassVar[str] = "statefulset-controller"
 
     revisions: ControlledObjects
     _history: RevisionHistory = field(init=False)
@@ -114,7 +116,7 @@ class StatefulSetController(WorkloadController):
                 return
             if not is_terminating(pod.fields):
                 self._claims.condemn(stored, pod)
-                self.delete_pod(pod)
+                self.delete_pod(stored, pod)
                 if in_order:
                     return
         if spec.get("updateStrategy", {}).get("type") != "OnDelete":
@@ -128,7 +130,7 @@ class StatefulSetController(WorkloadController):
             self._create(stored, number, self._revision_for(stored, number, current, update))
             return True
         if phase_of(pod.fields) in FINISHED:
-            self.delete_pod(pod)
+            self.delete_pod(stored, pod)
             return True
         if phase_of(pod.fields) == "Pending":
             self._claims.create_missing(stored, number)
@@ -168,13 +170,21 @@ class StatefulSetController(WorkloadController):
             spec["volumes"] = volumes + [one for one in spec.get("volumes") or () if one.get("name") not in names]
         self.create_pod(stored, template, name=name)
 
+    def tell_of_pod(self, owner: StoredObject, verb: str, name: str, error: ApiError | None = None) -> None:
+        """Write the event that a pod of *owner* was created or deleted, or why it was not."""
+        what = f"{verb} Pod {name} in StatefulSet {owner.fields['metadata']['name']}"
+        if error is not None:
+            self.warn(owner, f"Failed{verb}", f"{what} failed error: {error.message}")
+        else:
+            self.tell(owner, f"Successful{verb}", f"{what} successful")
+
     def _roll(self, stored: StoredObject, pods: dict[int, StoredObject], wanted: range, update: StoredObject) -> None:
         """Delete the last pod of another revision, if all after it are available."""
         rules = (stored.fields["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
         for number in reversed(wanted[min(rules.get("partition", 0), len(wanted)) :]):
             pod = pods.get(number)
             if pod is not None and not is_terminating(pod.fields) and _revision_of(pod) != _name(update):
-                self.delete_pod(pod)
+                self.delete_pod(stored, pod)
                 return
             if not self._serves(stored, pod):
                 return

@@ -1,10 +1,15 @@
 """The steps that a simulated controller is to take, each at its time."""
 
 import heapq
+import logging
 from collections.abc import Callable
 
 import trio
 from attrs import define, field
+
+from trio_sched.simulator.status_errors import ApiError
+
+log = logging.getLogger(__name__)
 
 Step = Callable[[str], None]
 """Is called with the key of an object, which may be gone by then."""
@@ -50,6 +55,12 @@ class Steps:
                 at, _number, step, key = heapq.heappop(self._due)
                 if self._planned.get((step, key)) == at:
                     del self._planned[step, key]
-                    step(key)
+                    self._take(step, key)
             with trio.move_on_at(self._due[0][0] if self._due else float("inf")):
                 await self._wake.wait()
+
+    def _take(self, step: Step, key: str) -> None:
+        try:
+            step(key)
+        except ApiError as error:  # what one object asks for must not end the controllers of all
+            log.warning("%s: a controller was refused what it tried: %s", key, error.message)

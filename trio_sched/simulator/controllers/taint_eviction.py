@@ -7,6 +7,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.node_matching import tolerates
 from trio_sched.simulator.controllers.pod_states import is_active
 from trio_sched.simulator.controllers.steps import Steps
@@ -45,6 +46,11 @@ class TaintEviction:
     _steps: Steps = field(factory=Steps, init=False)
     _due: dict[str, tuple[str, float]] = field(factory=dict, init=False)
     """Key of a pod → its uid, and when it is deleted, in trio's time."""
+    _events: EventRecorder = field(init=False)
+
+    @_events.default
+    def _recorder(self) -> EventRecorder:
+        return EventRecorder(self.server, "taint-eviction-controller")
 
     @property
     def is_busy(self) -> bool:
@@ -67,7 +73,7 @@ class TaintEviction:
 
     def _on_pod(self, change: Change) -> None:
         if change.type == "DELETED":
-            self._due.pop(change.current.key, None)
+            self._cancel(change.current)
             return
         spec, before = change.current.fields["spec"], change.previous and change.previous.fields["spec"]
         if spec.get("nodeName") and (before is None or before is not spec):
@@ -90,7 +96,7 @@ class TaintEviction:
         taints = taints_that_evict(self.server.store.get("nodes", spec.get("nodeName") or ""))
         seconds = tolerated_seconds(list(spec.get("tolerations") or ()), taints)
         if seconds is None:
-            self._due.pop(key, None)
+            self._cancel(pod)
             return
         noted, due = self._due.get(key, ("", 0.0))
         if noted != uid or due > now + seconds:
@@ -101,8 +107,14 @@ class TaintEviction:
         else:
             self._steps.plan(self._look_at_pod, key, due - now)
 
+    def _cancel(self, pod: StoredObject) -> None:
+        if self._due.pop(pod.key, None) is not None:
+            pods = self.server.state.types.core("pods")
+            self._events.normal(pods, pod, "TaintManagerEviction", f"Cancelling deletion of Pod {pod.key}")
+
     def _evict(self, pod: StoredObject) -> None:
         self._due.pop(pod.key, None)
         state, pods = self.server.state, self.server.state.types.core("pods")
+        self._events.normal(pods, pod, "TaintManagerEviction", f"Marking for deletion Pod {pod.key}")
         marked = disrupt(state, pods, pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
         delete(state, pods, marked, DeleteOptions())

@@ -22,6 +22,7 @@ from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.pods_of_lost_nodes import PodsOfLostNodes
 from trio_sched.simulator.controllers.quotas import QuotaController
 from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
+from trio_sched.simulator.controllers.service_accounts import ServiceAccountController
 from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
 from trio_sched.simulator.controllers.taint_eviction import TaintEviction
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
@@ -58,6 +59,7 @@ class Controllers:
             ClaimController(server),
             DeviceTaintEviction(server),
             PodGroupController(server),
+            ServiceAccountController(server),
         ]
         if self.volume_pace is not None:
             self._all.append(VolumeController(server, self.volume_pace))
@@ -79,15 +81,11 @@ class Controllers:
 
 def _of_workloads(server: ApiServer) -> list[Controller]:
     """The controllers of workloads, after the indexes that they share."""
-    pods = ControlledObjects(server.store, "pods")
-    sets = ControlledObjects(server.store, "replicasets.apps")
-    revisions = ControlledObjects(server.store, "controllerrevisions.apps")
-    jobs = ControlledObjects(server.store, "jobs.batch")
+    kinds = (("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("apps/v1", "ControllerRevision"), ("batch/v1", "Job"))
+    indexes = [ControlledObjects(server.store, server.state.types.built_in(*kind)) for kind in kinds]
+    pods, sets, revisions, jobs = indexes
     return [
-        pods,
-        sets,
-        revisions,
-        jobs,
+        *indexes,
         ReplicaSetController(server, pods, sets),
         ReplicationControllerController(server, pods),
         DeploymentController(server, pods, sets),

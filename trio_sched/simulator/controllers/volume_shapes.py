@@ -82,6 +82,13 @@ def bound_claim(claim: StoredObject, volume: StoredObject) -> Json:
     return {"metadata": metadata, "spec": spec, "status": status}
 
 
+def _source(provisioner: str, name: str) -> Json:
+    """Where a new volume lies; only names without a slash can be those of CSI drivers."""
+    if "/" in provisioner:
+        return {"hostPath": {"path": f"/simulated/{name}"}}
+    return {"csi": {"driver": provisioner, "volumeHandle": name}}
+
+
 def new_volume(claim: StoredObject, storage_class: StoredObject, node: StoredObject | None) -> Json:
     """The volume that a provisioner creates for *claim*, in the zone of *node* if one has been selected."""
     metadata, spec = claim.fields["metadata"], claim.fields["spec"]
@@ -93,7 +100,7 @@ def new_volume(claim: StoredObject, storage_class: StoredObject, node: StoredObj
             "capacity": dict((spec.get("resources") or {}).get("requests") or {}),
             "accessModes": list(spec.get("accessModes") or ()),
             "claimRef": reference_to(claim),
-            "csi": {"driver": driver, "volumeHandle": name},
+            **_source(driver, name),
             "persistentVolumeReclaimPolicy": storage_class.fields.get("reclaimPolicy", "Delete"),
             "storageClassName": storage_class.key,
             "volumeMode": spec.get("volumeMode", "Filesystem"),

@@ -9,6 +9,7 @@ from attrs import define, field
 
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.controlled_objects import ControlledObjects, controller_of
+from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.pod_states import is_terminating
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.lifecycle import DeleteOptions, create, delete, write_fields
@@ -55,6 +56,8 @@ class WorkloadController(ABC):
 
     api_version: ClassVar[str]
     kind: ClassVar[str]
+    component: ClassVar[str]
+    """The source of its events."""
 
     server: ApiServer
     pods: ControlledObjects
@@ -62,6 +65,11 @@ class WorkloadController(ABC):
     _waits: Steps = field(factory=Steps, init=False)
     _refusals: dict[str, int] = field(factory=dict, init=False)
     """Key of an object → how often in a row something was refused that it asks for."""
+    _events: EventRecorder = field(init=False)
+
+    @_events.default
+    def _recorder(self) -> EventRecorder:
+        return EventRecorder(self.server, self.component)
 
     def __attrs_post_init__(self) -> None:
         self.pods.follow(self.kind, lambda key, _change: self.plan(key))
@@ -116,9 +124,7 @@ class WorkloadController(ABC):
 
     def resource_of(self, api_version: str, kind: str) -> ResourceType:
         """A built-in kind."""
-        resource = self.server.state.types.of_kind(api_version, kind)
-        assert resource is not None, "a built-in type"
-        return resource
+        return self.server.state.types.built_in(api_version, kind)
 
     def stored(self, key: str) -> StoredObject | None:
         """The object of the kind under *key*, if there is one."""
@@ -163,21 +169,49 @@ class WorkloadController(ABC):
         metadata = owner.fields["metadata"]
         given = template.get("metadata") or {}
         made: Json = {part: given[part] for part in ("labels", "annotations", "finalizers") if given.get(part)}
-        made |= {"name": name} if name else {"generateName": f"{(stem or metadata['name'])[:_LONGEST_POD_STEM]}-"}
+        made["generateName"] = f"{(stem or metadata['name'])[:_LONGEST_POD_STEM]}-"
+        if name:
+            made["name"] = name
         made["ownerReferences"] = [owner_reference(self.resource, owner)]
         fields = copied({"metadata": made, "spec": template.get("spec") or {}})
         state = self.server.state
-        return create(state, state.types.core("pods"), metadata["namespace"], fields, checked=checked)
+        try:
+            pod = create(state, state.types.core("pods"), metadata["namespace"], fields, checked=checked)
+        except ApiError as error:
+            if metadata["namespace"] not in state.terminating:
+                self.tell_of_pod(owner, "Create", name or made["generateName"], error)
+            raise
+        self.tell_of_pod(owner, "Create", pod.fields["metadata"]["name"])
+        return pod
 
-    def delete(self, resource: ResourceType, stored: StoredObject) -> None:
-        """Delete an object as it is stored now."""
+    def tell_of_pod(self, owner: StoredObject, verb: str, name: str, error: ApiError | None = None) -> None:
+        """Write the event that a pod of *owner* was created or deleted, or why it was not."""
+        if error is not None:
+            doing = {"Create": "creating", "Delete": "deleting"}[verb]
+            self.warn(owner, f"Failed{verb}", f"Error {doing}: {error.message}")
+        else:
+            self.tell(owner, f"Successful{verb}", f"{verb}d pod: {name}")
+
+    def tell(self, about: StoredObject, reason: str, message: str) -> None:
+        """Write an event of the type ``Normal`` about an object of the kind."""
+        self._events.normal(self.resource, about, reason, message)
+
+    def warn(self, about: StoredObject, reason: str, message: str) -> None:
+        """Write an event of the type ``Warning`` about an object of the kind."""
+        self._events.warning(self.resource, about, reason, message)
+
+    def delete(self, resource: ResourceType, stored: StoredObject) -> bool:
+        """Delete an object as it is stored now, unless it is being deleted; whether it was not."""
         current = self.server.store.get(resource.collection, stored.key)
-        if current is not None and not is_terminating(current.fields):
-            delete(self.server.state, resource, current, DeleteOptions())
+        if current is None or is_terminating(current.fields):
+            return False
+        delete(self.server.state, resource, current, DeleteOptions())
+        return True
 
-    def delete_pod(self, pod: StoredObject) -> None:
-        """Delete a pod unless it is being deleted."""
-        self.delete(self.server.state.types.core("pods"), pod)
+    def delete_pod(self, owner: StoredObject, pod: StoredObject) -> None:
+        """Delete a pod of *owner* unless it is being deleted."""
+        if self.delete(self.server.state.types.core("pods"), pod):
+            self.tell_of_pod(owner, "Delete", pod.fields["metadata"]["name"])
 
     def write_status(self, stored: StoredObject, status: Json, *, resource: ResourceType | None = None) -> None:
         """Write the status of an object unless it has it already."""
@@ -218,11 +252,10 @@ class WorkloadController(ABC):
         return selector
 
     def _set_owners(self, objects: ControlledObjects, one: StoredObject, owners: list[Json]) -> StoredObject:
-        resource = next(kind for kind in self.server.state.types if kind.collection == objects.collection)
         metadata = {**one.fields["metadata"], "ownerReferences": owners}
         if not owners:
             del metadata["ownerReferences"]
-        return write_fields(self.server.state, resource, one, metadata=metadata)
+        return write_fields(self.server.state, objects.resource, one, metadata=metadata)
 
     def _take(self, key: str) -> None:
         try:
