@@ -1,5 +1,6 @@
 """For all tests: what test files share lies in ``support``, and tasks run in the same order every time."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,13 @@ SUPPORT = Path(__file__).parent / "support"
 
 sys.path.insert(0, str(SUPPORT))  # importlib mode puts no folder on the path
 pytest.register_assert_rewrite(*(module.stem for module in SUPPORT.glob("*.py")))
+# Under nohup it is ignored, by all processes that tests start as well, and those that test it would wait for ever.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Compressed bytes hold the time, and the processes of pytest-xdist must agree on the names of the tests."""
+    return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,16 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
+from referencing import Registry, Resource
 
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.main import main
 
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+OUTCOME = "outcome.schema.json"
 Capture = pytest.CaptureFixture[str]
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 MOST_ALLOCATED = (
@@ -38,7 +42,20 @@ def write(tmp_path: Path):
 
 def compared(capsys: Capture, *arguments: str) -> tuple[int, dict]:
     code = main(["compare", *arguments, "-o", "json"])
-    return code, json.loads(capsys.readouterr().out)
+    data = json.loads(capsys.readouterr().out)
+    check_schema(data)
+    return code, data
+
+
+def check_schema(data: dict) -> None:
+    schemas = {name: json.loads((REFERENCE / name).read_text()) for name in ("comparison.schema.json", OUTCOME)}
+    resources = [(OUTCOME, Resource.from_contents(schemas[OUTCOME]))]
+    registry = Registry().with_resources(resources)
+    jsonschema.Draft202012Validator(schemas["comparison.schema.json"], registry=registry).validate(data)
+    listed = schemas["comparison.schema.json"]["properties"]
+    assert data.keys() == listed.keys()
+    for move in data["moved"]:
+        assert move.keys() == listed["moved"]["items"]["properties"].keys()
 
 
 def test_the_same_placements_are_no_difference(write, tmp_path: Path, capsys: Capture) -> None:

@@ -9,10 +9,20 @@ import pytest
 import yaml
 
 from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.explanations import check_explained
 from trio_sched.cli.main import main
+from trio_sched.simulator.manifests import Manifest
 
 Capture = pytest.CaptureFixture[str]
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "outcome.schema.json"
+
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE},
+}
 
 
 def node(name: str, *, zone: str = "", pool: str = "", gpus: int = 0, cpu: str = "4") -> dict:
@@ -243,12 +253,51 @@ def test_explanations_are_tables_for_people(tmp_path: Path, capsys: Capture) -> 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("default/q", "there is no pod 'default/q' to explain"), ("foreign", "is of the scheduler 'volcano', which is")],
+    [
+        ("foreign", "is of the scheduler 'volcano', which is"),
+        ("web-zz", "there is no pod 'default/web-zz' to explain\n"),
+    ],
 )
 def test_what_cannot_be_explained_is_said(name: str, said: str, tmp_path: Path, capsys: Capture) -> None:
     foreign = pod("foreign")
     foreign["spec"]["schedulerName"] = "volcano"
     path = tmp_path / "cluster.yaml"
-    path.write_text(yaml.safe_dump_all([node("a"), pod("p"), foreign]))
+    path.write_text(yaml.safe_dump_all([node("a"), pod("p"), foreign, DEPLOYMENT]))
     assert main(["simulate", "-f", str(path), "--explain", name]) == ExitCode.FAILURE
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("default/q", ""),
+        ("other/web-1", ""),
+        ("other/pod", "; did you mean 'default/pod'?"),
+        ("default/wob-1", "; did you mean 'default/wob-12'?"),
+        ("default/webb-5", "; did you mean one of 'default/web'?"),
+        ("x" * 1000, ""),
+    ],
+)
+def test_pods_that_cannot_come_into_being_are_a_mistake_in_the_command(
+    name: str, hint: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("trio_sched.cli.simulate.run_plan")  # it is said before anything is simulated
+    pods = [pod("pod"), pod("wob-12")] if "wob" in name else [pod("pod")]
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all([node("a"), *pods, DEPLOYMENT]))
+    assert main(["simulate", "-f", str(path), "--explain", name]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "to explain, and no workload makes it" in said
+    assert said.endswith(f"no workload makes it{hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("Deployment", "web"), ("Job", "web"), ("StatefulSet", "web"), ("CronJob", "w" * 52)]
+)
+def test_pods_of_workloads_may_come_into_being(kind: str, name: str) -> None:
+    workload = Manifest({"kind": kind, "metadata": {"name": name, "namespace": "shop"}})
+    check_explained([f"shop/{name}-1", f"shop/{name[:45]}-7cf2"], [workload])
+    drawn = Manifest({"kind": kind, "metadata": {"generateName": "drawn-"}})
+    check_explained(["drawn-abcde-1"], [drawn])
+    single = Manifest({"kind": "Pod", "metadata": {"generateName": "single-"}})
+    check_explained(["default/single-x"], [single])

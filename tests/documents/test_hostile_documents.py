@@ -134,7 +134,7 @@ def test_what_is_no_file_is_named(reader: str, path: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_file_that_is_too_large_is_refused(reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("cli.configuration_text", "kube_client.kubeconfig_file", "simulator.manifests"):
+    for module in ("cli.configuration_text", "kube_client.kubeconfig_file", "simulator.manifest_files"):
         monkeypatch.setattr(f"trio_sched.{module}.MAX_BYTES", 100)
     path = tmp_path / "document"
     path.write_text("# " + "x" * 200)

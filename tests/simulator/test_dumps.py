@@ -4,16 +4,13 @@ from typing import Any
 import pytest
 
 from trio_sched.simulator.dumps import (
-    COUNT,
     MIRROR,
-    MOST_COPIES,
     NothingSelected,
-    multiply,
     pods_of_other_schedulers,
     reschedule,
     take_over,
 )
-from trio_sched.simulator.manifests import Manifest, ManifestError
+from trio_sched.simulator.manifests import Manifest
 
 OURS = ["default-scheduler"]
 
@@ -37,72 +34,6 @@ def nodes_of(manifests: Sequence[Manifest]) -> dict[str, str]:
 
 def owned_by(kind: str) -> list[dict[str, Any]]:
     return [{"kind": kind, "name": "owner", "uid": "u", "controller": True}]
-
-
-# --- counts ---
-
-
-def test_a_count_makes_numbered_objects_that_share_nothing() -> None:
-    template = manifest("Node", "big", metadata={"annotations": {COUNT: "10"}}, spec={"taints": []})
-    made = multiply([manifest("Node", "other", spec={}), template])
-    assert [one.fields["metadata"]["name"] for one in made] == ["other", *(f"big-{n}" for n in range(1, 11))]
-    assert made[1].fields["spec"]["taints"] is not made[2].fields["spec"]["taints"]
-    assert made[1].fields["metadata"]["annotations"] == {}
-
-
-def test_copies_of_a_dumped_node_are_nodes_of_their_own() -> None:
-    labels = {"kubernetes.io/hostname": "n7", "topology.kubernetes.io/zone": "a"}
-    metadata = {"uid": "u", "resourceVersion": "5", "labels": labels, "annotations": {COUNT: "2"}}
-    status = {"addresses": [{"address": "10.0.0.1"}], "capacity": {"cpu": "4"}}
-    node = manifest("Node", "n7", metadata=metadata, spec={"providerID": "aws://i-1"}, status=status)
-    _first, second = multiply([node])
-    assert second.fields["metadata"] == {
-        "name": "n7-2",
-        "labels": {"kubernetes.io/hostname": "n7-2", "topology.kubernetes.io/zone": "a"},
-        "annotations": {},
-    }
-    assert second.fields["spec"] == {}
-    assert second.fields["status"] == {"capacity": {"cpu": "4"}}
-
-
-def test_copies_of_a_dumped_pod_are_pending() -> None:
-    (copy,) = multiply([pod(node="n", annotations={COUNT: "1"}, ownerReferences=owned_by("ReplicaSet"))])
-    assert nodes_of([copy]) == {"p-1": ""}
-    assert "status" not in copy.fields
-    assert copy.fields["metadata"].keys() == {"name", "namespace", "annotations"}
-
-
-def test_a_template_without_a_name_leaves_naming_to_the_server() -> None:
-    template = manifest("Pod", "", metadata={"generateName": "web-", "annotations": {COUNT: "3"}}, spec={})
-    assert [one.fields["metadata"]["generateName"] for one in multiply([template])] == ["web-"] * 3
-
-
-@pytest.mark.parametrize("text", ["ten", "0", "-1", "1.5", "1e3", "", "²", "9" * 5000, str(MOST_COPIES + 1)])
-def test_a_count_that_is_none_is_named_with_its_place(text: str) -> None:
-    with pytest.raises(ManifestError, match=r"Node n: metadata.annotations\[.*count\]: must be a whole number from 1 "):
-        multiply([manifest("Node", "n", metadata={"annotations": {COUNT: text}})])
-
-
-def test_only_nodes_and_pods_are_counted() -> None:
-    with pytest.raises(ManifestError, match=r"Service s: .*: only nodes and pods can have a count"):
-        multiply([manifest("Service", "s", metadata={"annotations": {COUNT: "2"}})])
-
-
-def test_copies_take_no_names_of_others() -> None:
-    template = manifest("Node", "n", metadata={"annotations": {COUNT: "3"}})
-    with pytest.raises(ManifestError, match=r"Node n: .*: makes n-2, which exists already"):
-        multiply([template, manifest("Node", "n-2")])
-
-
-def test_names_stay_valid() -> None:
-    with pytest.raises(ManifestError, match=r"metadata.name: is too long for 10 objects"):
-        multiply([manifest("Node", "n" * 252, metadata={"annotations": {COUNT: "10"}})])
-
-
-def test_all_templates_together_are_bounded() -> None:
-    templates = [manifest("Node", f"n{i}", metadata={"annotations": {COUNT: str(MOST_COPIES)}}) for i in range(6)]
-    with pytest.raises(ManifestError, match=r"Node n5: .*all templates together make more than"):
-        multiply(templates)
 
 
 # --- schedulers ---

@@ -96,6 +96,7 @@ def test_custom_resources_without_definition_are_counted() -> None:
         ("v1", "Pood", "no kind Pood in v1 is known; did you mean 'Pod'?"),
         ("apps/v1beta1", "Deployment", "no kind Deployment in apps/v1beta1 is known; write apiVersion: apps/v1"),
         ("v1", "Deployment", "no kind Deployment in v1 is known; write apiVersion: apps/v1"),
+        ("app/v1", "Deployment", "no kind Deployment in app/v1 is known; write apiVersion: apps/v1"),
         ("batch/v1", "Zzzzzzz", "no kind Zzzzzzz in batch/v1 is known"),
     ],
 )
@@ -125,11 +126,11 @@ def test_folders_are_read_with_those_in_them(tmp_path: Path) -> None:
 
 def test_a_folder_without_manifests_is_an_error(tmp_path: Path) -> None:
     (problem,) = problems_of(tmp_path)
-    assert problem == f"{tmp_path}: no file in this folder ends in .yaml, .yml, .json"
+    assert problem == f"{tmp_path}: no file in this folder ends in .yaml, .yml, .json, .jsonl"
 
 
 def test_a_folder_with_everything_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_sched.simulator.manifests._MOST_ENTRIES", 2)
+    monkeypatch.setattr("trio_sched.simulator.manifest_files._MOST_ENTRIES", 2)
     for number in range(3):
         (tmp_path / f"{number}.yaml").write_text(json.dumps(NODE))
     (problem,) = problems_of(tmp_path)
@@ -145,6 +146,9 @@ def test_lists_in_lists_are_unpacked_and_their_mistakes_found() -> None:
     assert text.split("\n")[line - 1].strip() == '"name": 1'
 
 
+ANY_FIELDS = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+
+
 def test_a_definition_in_the_files_makes_its_kind_known() -> None:
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -154,7 +158,7 @@ def test_a_definition_in_the_files_makes_its_kind_known() -> None:
             "group": "example.com",
             "scope": "Cluster",
             "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": "v1", "served": True, "storage": True}],
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": ANY_FIELDS}],
         },
     }
     custom = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}

@@ -130,6 +130,22 @@ def test_a_dumped_cluster_keeps_what_its_server_made_of_it(server: ApiServer) ->
     assert stored.fields["metadata"]["resourceVersion"] == str(stored.version) != "4711"
 
 
+def test_a_job_of_a_dump_without_its_selector_selects_by_its_uid(server: ApiServer) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "uid": "u"},
+        "spec": {"template": template},
+    }
+    populate(server, [job])
+    stored = server.store.get("jobs.batch", "default/j")
+    assert stored is not None
+    spec = stored.fields["spec"]
+    assert spec["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": "u"}
+    assert spec["template"]["metadata"]["labels"].items() >= spec["selector"]["matchLabels"].items()
+
+
 def test_a_status_written_by_hand_is_kept_on_top_of_the_defaults(server: ApiServer) -> None:
     manifest: Json = {
         "apiVersion": "v1",
@@ -207,3 +223,45 @@ def test_nulls_pass_and_unknown_fields_do_not(server: ApiServer) -> None:
     assert populate(server, [node]) == 1
     with pytest.raises(ManifestError, match=r"Node n: spec\.taint: unknown field; did you mean 'taints'\?"):
         populate(server, [{**NODE, "spec": {"taint": []}}])
+
+
+def test_pods_beyond_a_quota_are_left_out_if_that_is_wanted(server: ApiServer) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    objects = [quota, *({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec} for name in "ab")]
+    left_out: list[str] = []
+    loaded = load_manifests([StringIO("\n".join(msgspec.json.encode(one).decode() for one in objects))]).manifests
+    assert populate(server, loaded, lambda problem: left_out.append(str(problem))) == 2
+    (said,) = left_out
+    assert said.startswith('<text>, line 3 (document 3): Pod default/b: pods "b" is forbidden: exceeded quota: q, ')
+    missing = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "c"}, "spec": {**spec, "priorityClassName": "x"}}
+    with pytest.raises(ManifestError, match="no PriorityClass"):
+        populate(server, [missing], lambda problem: left_out.append(str(problem)))
+
+
+def test_what_every_cluster_has_may_be_among_the_manifests(server: ApiServer) -> None:
+    classes = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 2_000_000_000}
+    objects = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "a"}}},
+        {**classes, "metadata": {"name": "system-cluster-critical"}},
+    ]
+    populate(server, objects)
+    stored = server.store.get("namespaces", "default")
+    assert stored is not None
+    assert stored.fields["metadata"]["labels"] == {"team": "a", "kubernetes.io/metadata.name": "default"}
+
+
+def test_custom_resources_of_a_dump_are_stored(server: ApiServer) -> None:
+    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com", "uid": "u"},
+        "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions},
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    }
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t", "uid": "v"}}
+    assert populate(server, [definition, thing]) == 2
+    assert server.store.get("things.example.com", "t") is not None

@@ -1,24 +1,32 @@
 """The options of commands that read a cluster from files, and the cluster as they want it."""
 
+import gc
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 from attrs import frozen
 
+from trio_sched.cli.simulated_run import say_on_stderr
+from trio_sched.documents.go_text import printable
+from trio_sched.errors import TrioSchedError
 from trio_sched.simulator import load_manifests
-from trio_sched.simulator.dumps import Rescheduled, multiply, pods_of_other_schedulers, reschedule, take_over
+from trio_sched.simulator.copies import multiply
+from trio_sched.simulator.dumps import Rescheduled, pods_of_other_schedulers, reschedule, take_over
 from trio_sched.simulator.manifest_checks import CheckedManifests
 from trio_sched.simulator.manifests import Manifest
+from trio_sched.simulator.missing_objects import missing_objects
 from trio_sched.simulator.not_simulated import notices
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SHOWN_WARNINGS: Final = 20
 _SHOWN_SCHEDULERS: Final = 20
+_SHOWN_FILES: Final = 10
 
 
 class FileName(click.Path):
@@ -79,15 +87,15 @@ _OPTIONS: Final = (
 )
 
 
+class IncompleteDump(TrioSchedError):
+    """A dump without the nodes of its pods: nothing can be said of it."""
+
+
 def cluster_options(command: F) -> F:
     """Add the options whose values `ClusterFiles.of` takes."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
-
-
-def _say_on_stderr(line: str) -> None:
-    click.echo(line, err=True)
 
 
 @frozen(kw_only=True)
@@ -102,12 +110,18 @@ class ClusterFiles:
     taken_over: tuple[str, ...] = ()
     """The schedulers whose pods are scheduled too."""
 
-    def load(self, schedulers: Sequence[str], say: Callable[[str], None] = _say_on_stderr) -> list[Manifest]:
+    def load(
+        self,
+        schedulers: Sequence[str],
+        say: Callable[[str], None] = say_on_stderr,
+        begin: Callable[[str], None] = lambda _what: None,
+    ) -> list[Manifest]:
         """Read the cluster.
 
         Args:
             schedulers: the names of those that are simulated.
             say: takes a line for each thing that is left out or changed.
+            begin: is told what is done next.
 
         Raises:
             click.UsageError: standard input is to be read, and is closed.
@@ -116,9 +130,12 @@ class ClusterFiles:
         if sys.stdin is None and Path("-") in self.files:
             raise click.UsageError("there is no standard input to read '-' from; it is closed")
         sources = [sys.stdin if str(file) == "-" else file for file in self.files]
-        loaded = load_manifests(sources, lenient=self.lenient, strict=self.strict)
+        with _without_garbage_collection():
+            loaded = load_manifests(sources, lenient=self.lenient, strict=self.strict, begin=begin)
         for line in _left_out(loaded):
             say(line)
+        if missing := missing_objects(loaded.manifests):
+            _note_missing(missing, loaded.manifests, say)
         manifests = multiply(loaded.manifests)
         if self.taken_over:
             take_over(manifests, self.taken_over, schedulers)
@@ -129,16 +146,50 @@ class ClusterFiles:
         return manifests
 
 
+@contextmanager
+def _without_garbage_collection() -> Generator[None, None, None]:
+    """What is read has no cycles, and is so much that looking for them takes longer than reading it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _left_out(loaded: CheckedManifests) -> Iterator[str]:
     """The fields and the objects of *loaded* that are not simulated."""
     for problem in loaded.warnings[:_SHOWN_WARNINGS]:
         yield f"Warning: {problem}"
     if (more := len(loaded.warnings) - _SHOWN_WARNINGS) > 0:
         yield f"Warning: and {more} more"
-    for kind, count in sorted(loaded.skipped.items()):
-        yield f"Left out: {_count(count, 'object')} of {kind}, which nothing here knows"
+    if loaded.skipped:
+        kinds = ", ".join(f"{count} of {kind}" for kind, count in sorted(loaded.skipped.items()))
+        yield f"Left out: {_count(loaded.skipped.total(), 'object')} of kinds that nothing here knows: {kinds}"
+    files = loaded.files
+    if files.no_manifests:
+        yield f"Left out: {_count(len(files.no_manifests), 'file')} without manifests: {_some(files.no_manifests)}"
+    if files.charts:
+        yield f"Left out: {_count(len(files.charts), 'Helm chart')}: {_some(files.charts)}; helm template renders them"
+    if files.kustomized:
+        yield f"Note: not applied are kustomizations, which kubectl kustomize renders: {_some(files.kustomized)}"
     for text in notices(str(manifest.fields.get("kind")) for manifest in loaded.manifests):
         yield f"Note: {text}"
+
+
+def _note_missing(missing: Counter[str], manifests: Sequence[Manifest], say: Callable[[str], None]) -> None:
+    """Say what a dump lacks.
+
+    Raises:
+        IncompleteDump: it lacks all nodes.
+    """
+    listed = ", ".join(f"{count} {resource}" for resource, count in sorted(missing.items()))
+    command = f"kubectl get -A -o json {','.join(sorted(missing))}"
+    text = f"running pods refer to what is in none of the files: {listed}; add what `{command}` prints"
+    if not any(one.fields["kind"] == "Node" for one in manifests):
+        raise IncompleteDump(text)
+    say(f"Warning: {text}")
 
 
 def _placed_anew(done: Rescheduled) -> str:
@@ -153,6 +204,12 @@ def _not_simulated(others: Counter[str]) -> str:
     more = len(others) - len(named)
     text = ", ".join([*named, f"and of {more} more"] if more else named)
     return f"Not simulated: {text}; --as-scheduler NAME schedules them, too"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = [printable(name) for name in names[:_SHOWN_FILES]]
+    more = len(names) - len(shown)
+    return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 
 def _count(number: int, what: str) -> str:

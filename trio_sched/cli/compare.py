@@ -1,12 +1,12 @@
 """``trio-sched compare``: the same cluster under two configurations, or with two sets of nodes."""
 
-import json
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
 import click
+import msgspec
 import yaml
 from attrs import evolve, frozen
 
@@ -16,6 +16,7 @@ from trio_sched.cli.comparison_text import comparison_as_data, comparison_as_tab
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.plugin_selection import plugin_options, selection_of
+from trio_sched.cli.progress import shown_progress
 from trio_sched.cli.simulated_run import Plan, scheduler_names
 from trio_sched.cli.simulation import one_error, refuse_extenders, run_plan, set_up_log, settings_of, simulation_options
 from trio_sched.cli.terminal import answer_console
@@ -146,15 +147,24 @@ def compare(
     with one_error():
         plans: list[Plan] = []
         begin = begins or datetime.now(UTC)
-        for side in sides:
-            settings = settings_of(side.config, feature_gates, selection_of(plugins), own_flags)
-            refuse_extenders(settings)
-            manifests = evolve(cluster, files=(*files, *side.files)).load(
-                scheduler_names(settings), partial(_say, said)
-            )
-            plans.append(Plan(settings=settings, manifests=manifests, seed=seed, begins=begin, for_seconds=for_seconds))
-        first = run_plan(plans[0])
-        second = run_plan(evolve(plans[1], explained=partial(_to_explain, first)))
+        with shown_progress() as progress:
+            for side in sides:
+                settings = settings_of(side.config, feature_gates, selection_of(plugins), own_flags)
+                refuse_extenders(settings)
+                read = evolve(cluster, files=(*files, *side.files)).load
+                manifests = read(scheduler_names(settings), partial(_say, said), progress.begin)
+                plans.append(
+                    Plan(
+                        settings=settings,
+                        manifests=manifests,
+                        seed=seed,
+                        begins=begin,
+                        for_seconds=for_seconds,
+                        say=partial(_say, said),
+                    )
+                )
+            first = run_plan(plans[0], progress)
+            second = run_plan(evolve(plans[1], explained=partial(_to_explain, first)), progress)
         comparison = compare_outcomes(first, second)
         if output == "table":
             console = answer_console()
@@ -162,7 +172,9 @@ def compare(
                 console.print(part)
         else:
             data = comparison_as_data(comparison)
-            click.echo(json.dumps(data, indent=2) if output == "json" else yaml.safe_dump(data, sort_keys=False))
+            is_json = output == "json"
+            text = msgspec.json.format(msgspec.json.encode(data)) if is_json else yaml.safe_dump(data, sort_keys=False)
+            click.echo(text)
     return _CODES[comparison.verdict]
 
 

@@ -1,4 +1,4 @@
-"""A `Comparison` as tables, and as plain data."""
+"""A `Comparison` as tables, and as plain data; ``docs/reference/comparison.schema.json`` describes these."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,12 +11,14 @@ from rich.text import Text
 from trio_sched.cli.comparison import Comparison, Verdict
 from trio_sched.cli.node_usage import total_usage
 from trio_sched.cli.outcome import Outcome
-from trio_sched.cli.outcome_data import VERSION, outcome_as_data
+from trio_sched.cli.outcome_data import outcome_as_data
 from trio_sched.cli.tables import table
 from trio_sched.cli.units import duration, heading
 
 Json = dict[str, Any]
 
+VERSION: Final = 1
+"""Of the data, like that of outcomes."""
 _ROWS: Final = 50
 _SENTENCES: Final = {
     Verdict.SAME: "Every pod is where it was.",

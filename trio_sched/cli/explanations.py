@@ -1,6 +1,6 @@
 """Why pods are where they are: what each plugin says of each node, as tables and as plain data."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -9,15 +9,22 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from trio_sched.cli.tables import table
+from trio_sched.documents.errors import shortened
 from trio_sched.engine.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.objects.pod import Pod
+from trio_sched.simulator.manifests import Manifest
 from trio_sched.simulator.object_store import ObjectStore
 
 Json = dict[str, Any]
 
 _EXAMPLES: Final = 5
+_WORKLOADS: Final = frozenset(
+    {"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
+)
+_SHORTEST_CUT: Final = 40
+"""Characters of the names of workloads that are left in those of their pods at least."""
 _decode_pod = msgspec.json.Decoder(Pod).decode
 
 
@@ -36,6 +43,53 @@ class Explanation:
     of: PodExplanation
 
 
+def check_explained(names: Collection[str], manifests: Iterable[Manifest]) -> None:
+    """Refuse names of pods that are not among *manifests* and that none of their workloads can make.
+
+    Raises:
+        CannotExplain: there is such a name.
+    """
+    pods: set[str] = set()
+    prefixes: set[str] = set()
+    for manifest in manifests:
+        fields = manifest.fields
+        metadata = fields["metadata"]
+        prefix = f"{metadata.get('namespace') or 'default'}/"
+        if metadata.get("name") and fields["kind"] == "Pod":
+            pods.add(f"{prefix}{metadata['name']}")
+        elif fields["kind"] == "Pod":
+            prefixes.add(f"{prefix}{metadata.get('generateName')}")
+        elif fields["kind"] in _WORKLOADS:
+            # The name of a workload without one is drawn; long ones are cut before something is added.
+            name = metadata.get("name") or ""
+            begin = f"{name}-" if name else metadata.get("generateName") or ""
+            prefixes.add(f"{prefix}{begin[:_SHORTEST_CUT]}")
+    for name in names:
+        key = _key_of(name)
+        if key not in pods and not key.startswith(tuple(prefixes)):
+            hint = _meant(key, pods, prefixes)
+            raise CannotExplain(f"there is no pod {shortened(repr(key))} to explain, and no workload makes it{hint}")
+
+
+def _meant(key: str, pods: Collection[str], prefixes: Collection[str]) -> str:
+    """What may have been meant: the pod of that name elsewhere, or one of a similar name in the namespace."""
+    namespace, _, name = key.partition("/")
+    elsewhere = min((one for one in pods if one.endswith(f"/{name}")), default=None)
+    here = f"{namespace}/"
+    near = nearest_name(name, {one.removeprefix(here) for one in pods if one.startswith(here)})
+    if elsewhere or near:
+        return f"; did you mean {elsewhere or here + (near or '')!r}?"
+    workload = name.rpartition("-")[0] or name
+    owner = nearest_name(
+        workload, {one.removeprefix(here).removesuffix("-") for one in prefixes if one.startswith(here)}
+    )
+    return f"; did you mean one of {here + owner!r}?" if owner else ""
+
+
+def _key_of(name: str) -> str:
+    return name if "/" in name else f"default/{name}"
+
+
 def explain_pods(
     store: ObjectStore, scheduler: Scheduler, names: Mapping[str, Collection[str]]
 ) -> tuple[Explanation, ...]:
@@ -49,9 +103,7 @@ def explain_pods(
     Raises:
         CannotExplain: there is no such pod, or its scheduler is not simulated.
     """
-    return tuple(
-        _explain(store, scheduler, name if "/" in name else f"default/{name}", nodes) for name, nodes in names.items()
-    )
+    return tuple(_explain(store, scheduler, _key_of(name), nodes) for name, nodes in names.items())
 
 
 def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collection[str]) -> Explanation:

@@ -8,7 +8,6 @@ from attrs import define, field, frozen
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
-from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceAmounts, is_extended
 
 POOL_LABELS: Final = (
@@ -92,21 +91,19 @@ def _median(amounts: list[int]) -> int:
     return sorted(amounts)[len(amounts) // 2] if amounts else 0
 
 
-def report_node(node: Node, pods: Iterable[Pod], requests: Mapping[str, ResourceAmounts]) -> NodeReport:
-    """What is used of *node* by *pods*, whose *requests* are given by uid."""
+def report_node(node: Node, requests: Sequence[ResourceAmounts]) -> NodeReport:
+    """What is used of *node* by its pods, those that have not finished, whose *requests* are given."""
     amounts, pods_allocatable = node_amounts(node)
     names = ("cpu", "memory", *(name for name, _amount in amounts.scalars if is_extended(name)))
-    present = [pod for pod in pods if not pod.is_terminal]
     requested: Counter[str] = Counter()
-    for pod in present:
-        wanted = requests[pod.uid]
+    for wanted in requests:
         requested.update({name: wanted.amount(name) for name in names})
     return NodeReport(
         name=node.name,
         pool=next((node.labels[label] for label in POOL_LABELS if label in node.labels), "-"),
         zone=node.labels.get(ZONE_LABEL, "-"),
         usage=Usage(
-            pods=len(present),
+            pods=len(requests),
             pods_allocatable=pods_allocatable,
             requested={name: requested[name] for name in names},
             allocatable={name: amounts.amount(name) for name in names},

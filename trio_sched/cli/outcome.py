@@ -14,7 +14,7 @@ from trio_sched.cli.node_usage import NodeGroup, NodeReport, TypicalPods, group_
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
-from trio_sched.objects.pod_requests import is_extended, pod_resources
+from trio_sched.objects.pod_requests import ResourceAmounts, is_extended, pod_resources
 from trio_sched.objects.resource_claim import ResourceClaim
 from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.simulator.object_store import ObjectStore
@@ -181,25 +181,37 @@ def read_outcome(
         history: what has happened to the pods.
     """
     ours = frozenset(schedulers)
-    pods = [_decode_pod(stored.encoded(b"{")) for stored in store.collection("pods").in_order()]
     nodes = [_decode_node(stored.encoded(b"{")) for stored in store.collection("nodes").in_order()]
-    by_node: dict[str, list[Pod]] = {}
+    placements: list[Placement] = []
+    on_node: dict[str, list[ResourceAmounts]] = {}
     refused: dict[tuple[str, str], list[str]] = {}
-    for pod in pods:
+    requests: dict[str, ResourceAmounts] = {}
+    typical_of: list[ResourceAmounts] = []
+    members: dict[tuple[str, str], Counter[bool]] = {}
+    for stored in store.collection("pods").in_order():  # one after the other: decoded, all of them take much memory
+        pod = _decode_pod(stored.encoded(b"{"))
+        wanted = requests[pod.uid] = pod_resources(pod).requested
         if pod.node_name:
-            by_node.setdefault(pod.node_name, []).append(pod)
-        elif not pod.is_terminal:
+            placements.append(_placement(pod, history))
+        if pod.is_terminal:
+            continue
+        typical_of.append(wanted)
+        if pod.node_name:
+            on_node.setdefault(pod.node_name, []).append(wanted)
+        else:
             refused.setdefault(_why(pod, ours, gated), []).append(pod.key)
-    requests = {pod.uid: pod_resources(pod).requested for pod in pods}
-    reports = tuple(report_node(node, by_node.get(node.name, ()), requests) for node in nodes)
-    typical = TypicalPods([requests[pod.uid] for pod in pods if not pod.is_terminal])
+        if (group := pod.spec.scheduling_group) is not None:
+            key = pod.namespace, group.pod_group_name or ""
+            members.setdefault(key, Counter())[bool(pod.node_name)] += 1
+    reports = tuple(report_node(node, on_node.get(node.name, ())) for node in nodes)
+    typical = TypicalPods(typical_of)
     waiting = (Waiting(reason=why[0], message=why[1], pods=tuple(keys)) for why, keys in refused.items())
     return Outcome(
-        placements=tuple(_placement(pod, history) for pod in pods if pod.node_name),
+        placements=tuple(placements),
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
         claims=tuple(_claims(store)),
         devices=tuple(_devices(store, {report.name: report.pool for report in reports})),
-        groups=tuple(_groups(store, pods)),
+        groups=tuple(_groups(store, members)),
         evictions=tuple(
             Eviction(pod=one.victim, by=history.key_of(one.preemptor), node=one.node, at_seconds=one.seconds)
             for one in history.preemptions
@@ -260,13 +272,8 @@ def _devices(store: ObjectStore, pool_of: Mapping[str, str]) -> Iterator[Devices
         )
 
 
-def _groups(store: ObjectStore, pods: Iterable[Pod]) -> Iterator[Group]:
-    members: dict[tuple[str, str], Counter[bool]] = {}
-    for pod in pods:
-        group = pod.spec.scheduling_group
-        if group is not None and not pod.is_terminal:
-            key = pod.namespace, group.pod_group_name or ""
-            members.setdefault(key, Counter())[bool(pod.node_name)] += 1
+def _groups(store: ObjectStore, members: Mapping[tuple[str, str], Counter[bool]]) -> Iterator[Group]:
+    """The pod groups; *members* counts the pods of each, with a node and without."""
     explained: dict[str, str] = {}
     for stored in store.collection("events").in_order():
         about = stored.fields.get("involvedObject") or {}

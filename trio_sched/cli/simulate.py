@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import trio
 import yaml
 from attrs import frozen
 
 from trio_sched.cli.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.explanations import CannotExplain, check_explained
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.outcome_data import outcome_as_data
 from trio_sched.cli.outcome_page import outcome_as_page
 from trio_sched.cli.outcome_text import outcome_as_tables
 from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
+from trio_sched.cli.progress import shown_progress
 from trio_sched.cli.simulated_run import Plan, scheduler_names, serve_until_signal
 from trio_sched.cli.simulation import one_error, refuse_extenders, run_plan, set_up_log, settings_of, simulation_options
 from trio_sched.cli.terminal import answer_console
@@ -30,6 +33,7 @@ from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.errors import first_leaf
 from trio_sched.kube_client.files import describe_os_error
+from trio_sched.simulator.manifests import Manifest
 
 
 def _read_address(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, int] | None:
@@ -123,21 +127,38 @@ def simulate(
             logging.getLogger("trio_sched.daemon.plugin_trace").setLevel(logging.INFO)
         read_settings = partial(settings_of, config, feature_gates, selection_of(plugins), own_flags)
         settings = read_settings()
-        plan = Plan(
-            settings=settings,
-            manifests=cluster.load(scheduler_names(settings)),
-            seed=seed,
-            begins=begins or datetime.now(UTC),
-            for_seconds=for_seconds,
-            explained=lambda _outcome: dict.fromkeys(explained, ()),
-        )
         if address is None:
-            refuse_extenders(plan.settings)
-            _show(run_plan(plan), output, every_pod=every_pod, every_node=every_node)
-        else:
+            refuse_extenders(settings)
+        with shown_progress() as progress:
+            manifests = cluster.load(scheduler_names(settings), begin=progress.begin)
+            _check_explained(explained, manifests)
+            plan = Plan(
+                settings=settings,
+                manifests=manifests,
+                seed=seed,
+                begins=begins or datetime.now(UTC),
+                for_seconds=for_seconds,
+                explained=lambda _outcome: dict.fromkeys(explained, ()),
+            )
+            outcome = run_plan(plan, progress) if address is None else None
+        if outcome is not None:
+            _show(outcome, output, every_pod=every_pod, every_node=every_node)
+        elif address is not None:
             watched = partial(_watched, config, selection_of(plugins))
             _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
     return ExitCode.OK
+
+
+def _check_explained(names: tuple[str, ...], manifests: list[Manifest]) -> None:
+    """Refuse names that can be those of no pod.
+
+    Raises:
+        click.UsageError: there is such a name.
+    """
+    try:
+        check_explained(names, manifests)
+    except CannotExplain as error:
+        raise click.UsageError(str(error)) from error
 
 
 @frozen
@@ -155,7 +176,7 @@ def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
 
 def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -> None:
     if output == "json":
-        click.echo(json.dumps(outcome_as_data(outcome), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(outcome_as_data(outcome)), indent=2))
     elif output == "yaml":
         click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
     elif output == "html":

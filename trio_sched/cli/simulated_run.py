@@ -7,9 +7,11 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+import click
 import trio
 from attrs import define, evolve, field, frozen
 
+from trio_sched.cli.embedded_caller import EmbeddedCaller
 from trio_sched.cli.explanations import explain_pods
 from trio_sched.cli.history import History
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
@@ -36,7 +38,7 @@ from trio_sched.simulator import (
 from trio_sched.simulator.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.controllers.node_registration import NodeRegistration
 from trio_sched.simulator.kubelet import RUN_SECONDS, annotated_number
-from trio_sched.simulator.manifests import Manifest
+from trio_sched.simulator.manifests import Manifest, ManifestProblem
 from trio_sched.simulator.object_store import Change, StoredObject
 
 Json = dict[str, Any]
@@ -50,7 +52,13 @@ QUIET_SECONDS: Final = 30.0
 LONGEST_SECONDS: Final = 24 * 3600.0
 """When to stop waiting for a cluster that never becomes idle."""
 
-Progress = Callable[[int, int], None]
+
+def say_on_stderr(line: str) -> None:
+    """Print *line*."""
+    click.echo(line, err=True)
+
+
+Count = Callable[[int, int], None]
 """Is called with the number of pods that have been decided on, and of all pods."""
 
 
@@ -68,13 +76,20 @@ class Plan:
     explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
     """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
 
+    say: Callable[[str], None] = say_on_stderr
+    """Takes a line for each pod that is left out."""
+
+    def leave_out(self, problem: ManifestProblem) -> None:
+        """Say that a pod has no room in its quota."""
+        self.say(f"Warning: left out: {problem}")
+
 
 def scheduler_names(settings: DaemonSettings) -> list[str]:
     """The schedulers whose pods a daemon with *settings* places, in the order of its profiles."""
     return [profile.scheduler_name for profile in settings.config.profiles]
 
 
-async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
+async def run_simulation(plan: Plan, progress: Count) -> Outcome:
     """Schedule the cluster of *plan* on trio's clock and read the outcome.
 
     Raises:
@@ -84,7 +99,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
     clock = trio_clock(plan.begins)
     server = ApiServer(clock, plan.seed, history_limit=_HISTORY)
     first, arrivals = split_arrivals(plan.manifests)
-    populate(server, first)
+    populate(server, first, plan.leave_out)
     began, stop = trio.current_time(), trio.Event()
     history = History(server.store)
     others = Controllers(server)
@@ -93,7 +108,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
         await controllers.start(NodeRegistration(server).run)
         await controllers.start(run_kubelets, server)
         await controllers.start(others.run)
-        controllers.start_soon(arrivals.run, server)
+        controllers.start_soon(arrivals.run, server, plan.leave_out)
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             clients = evolve(clients, of_plugins=BlockingTransport())  # simulated time must not go on meanwhile
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
@@ -141,14 +156,14 @@ async def serve_until_signal(
     clock = trio_clock(plan.begins)
     server, stop = ApiServer(clock, plan.seed), trio.Event()
     first, arrivals = split_arrivals(plan.manifests)
-    populate(server, first)
+    populate(server, first, plan.leave_out)
     async with trio.open_nursery() as cluster:
         await cluster.start(stop_on_signal, stop)
         url = await cluster.start(partial(serve, server, host=host, port=port))
         await cluster.start(NodeRegistration(server).run)
         await cluster.start(run_kubelets, server)
         await cluster.start(Controllers(server).run)
-        cluster.start_soon(arrivals.run, server)
+        cluster.start_soon(arrivals.run, server, plan.leave_out)
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
             await scheduling.start(partial(run_daemon, assembly, stop=stop, reload=reload))
@@ -192,7 +207,7 @@ class Activity:
         return not self._undecided or self._undecided <= self.gated().keys()
 
     @contextmanager
-    def followed(self, progress: Progress) -> Generator[None, None, None]:
+    def followed(self, progress: Count) -> Generator[None, None, None]:
         """Follow the changes of pods while in the block, and report them to *progress*."""
         pods = self.server.store.collection("pods")
 
@@ -240,6 +255,7 @@ class Activity:
 async def in_process_clients(server: ApiServer, settings: DaemonSettings) -> AsyncGenerator[Clients, None]:
     """Connections to *server*, limited as *settings* say."""
     limits: ClientConnection = settings.config.client_connection
-    open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, transport=InProcessTransport(server))
+    transport, caller = InProcessTransport(server), EmbeddedCaller(server, EMBEDDED.server)
+    open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, transport=transport, caller=caller)
     async with open_client() as main, open_client() as events, open_client() as leases:
         yield Clients(main=main, events=events, leases=leases)

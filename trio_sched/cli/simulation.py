@@ -1,7 +1,6 @@
 """What the commands that simulate have in common: their options, the daemon's settings, the run and its errors."""
 
 import logging
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,19 +9,18 @@ from typing import Any, Final, TypeVar
 
 import click
 import trio
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin
 from trio_sched.cli.flags import MissingFeatureError, parse_flags
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.plugin_selection import PluginSelection
 from trio_sched.cli.prepare import prepare
+from trio_sched.cli.progress import Progress
 from trio_sched.cli.run import daemon_settings
-from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, run_simulation
+from trio_sched.cli.simulated_run import EMBEDDED, Plan, run_simulation
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
+from trio_sched.daemon.memory import freeze_garbage_collector
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.documents.durations import parse_duration
 from trio_sched.errors import TrioSchedError, first_leaf
@@ -146,27 +144,16 @@ def refuse_extenders(settings: DaemonSettings) -> None:
         )
 
 
-def run_plan(plan: Plan) -> Outcome:
-    """Simulate *plan*, with a bar on a terminal.
+def run_plan(plan: Plan, progress: Progress) -> Outcome:
+    """Simulate *plan*.
 
     Raises:
         ManifestError: an object is refused.
         TrioSchedError: the daemon cannot run so, possibly in an exception group.
     """
-    with _progress() as progress:
-        return trio.run(run_simulation, plan, progress, clock=jumping_clock())
-
-
-@contextmanager
-def _progress() -> Generator[Progress, None, None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _decided, _pods: None
-        return
-    columns = (TextColumn("pods decided on"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda decided, pods: bar.update(task, completed=decided, total=pods)
+    progress.begin("pods decided on")
+    freeze_garbage_collector()  # nothing of the manifests becomes garbage
+    return trio.run(run_simulation, plan, progress.count, clock=jumping_clock())
 
 
 @contextmanager

@@ -10,6 +10,11 @@ def heading(resource: str) -> str:
     return resource.upper() if "/" not in resource else resource
 
 
+def label(resource: str) -> str:
+    """The name of *resource* in a text."""
+    return "CPU" if resource == "cpu" else resource.capitalize() if "/" not in resource else resource
+
+
 def amount(resource: str, number: int) -> str:
     """*number* (milli-CPU, bytes or a count) of *resource*; CPU and GiB with one digit after the point."""
     match resource:

@@ -6,13 +6,15 @@ from typing import Any, Final
 import msgspec
 
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError, shortened
+from trio_sched.documents.json_runs import places_of_objects
+from trio_sched.documents.yaml_lists import read_list
 from trio_sched.documents.yaml_reader import PlainDocument, read_plain_documents
 
 _64_BITS: Final = range(-(1 << 63), 1 << 64)
 
 
 def read_plain(text: str) -> Iterator[PlainDocument]:
-    """Every document of *text*; one of JSON is read as such, which is much faster.
+    """Every document of *text*; objects of JSON, one or one after the other, are read as such, which is much faster.
 
     Raises:
         DocumentError: the text is neither YAML nor JSON, nested too deep, or explodes through aliases.
@@ -23,11 +25,21 @@ def read_plain(text: str) -> Iterator[PlainDocument]:
         except RecursionError:
             raise _too_deep() from None
         except msgspec.DecodeError:
-            pass  # YAML's own maps begin with a brace as well, and so does a run of several JSON objects
+            places = places_of_objects(text)  # YAML's own maps begin with a brace as well
         else:
             yield PlainDocument(_checked(value), 1, ())
             return
-    yield from read_plain_documents(text)
+        line, counted = 1, 0
+        for start, end in places:
+            line, counted = line + text.count("\n", counted, start), start
+            yield PlainDocument(_checked(msgspec.json.decode(text[start:end])), line, ())
+        if places:
+            return
+    large = read_list(text)
+    if large is None:
+        yield from read_plain_documents(text)
+    else:
+        yield large
 
 
 def _checked(value: Any) -> Any:

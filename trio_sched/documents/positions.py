@@ -11,6 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError
+from trio_sched.documents.json_runs import places_of_objects
+from trio_sched.documents.yaml_lists import parts_of_list
 from trio_sched.documents.yaml_nodes import Node, compose_documents
 
 _TOKEN: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+)')
@@ -26,8 +28,12 @@ def root_of_document(text: str, number: int) -> Node | None:
         try:
             msgspec.json.decode(text, type=msgspec.Raw)
             return _JsonComposer(text, 0).compose()
-        except (msgspec.DecodeError, RecursionError, IndexError):
-            pass  # YAML's own maps begin with a brace as well
+        except (RecursionError, IndexError):
+            pass
+        except msgspec.DecodeError:  # YAML's own maps begin with a brace as well
+            places = places_of_objects(text)
+            if len(places) >= number:
+                return _JsonComposer(text, places[number - 1][0]).compose()
     try:
         return next(islice(compose_documents(text), number - 1, None), None)
     except (DocumentError, RecursionError):
@@ -35,10 +41,12 @@ def root_of_document(text: str, number: int) -> Node | None:
 
 
 def root_of_item(text: str, number: int) -> Node | None:
-    """The root of item *number* of the one list in JSON that *text* is; None if it is no such list.
+    """The root of item *number* of the one list that *text* is, in JSON or large in YAML; None if it is no such list.
 
     Much faster than `root_of_document` if there are many items.
     """
+    if not text.lstrip().startswith("{"):
+        return _root_of_yaml_item(text, number)
     content = text.encode()
     try:
         items = msgspec.json.decode(content, type=_Items).items
@@ -55,6 +63,27 @@ def root_of_item(text: str, number: int) -> Node | None:
         return _JsonComposer(text, len(before)).compose()
     except IndexError:
         return None
+
+
+def _root_of_yaml_item(text: str, number: int) -> Node | None:
+    parts = parts_of_list(text)
+    if parts is None or number >= len(parts.items):
+        return None
+    start, end = parts.items[number]
+    try:
+        whole = next(compose_documents(text[start:end]), None)
+    except (DocumentError, RecursionError):
+        return None
+    if whole is None or not whole.items:
+        return None
+    _move_down(whole.items[0], text.count("\n", 0, start))
+    return whole.items[0]
+
+
+def _move_down(node: Node, lines: int) -> None:
+    node.line += lines
+    for below in (*(node.items or ()), *(one for pair in node.pairs or () for one in pair)):
+        _move_down(below, lines)
 
 
 def find(root: Node, path: str) -> Node:

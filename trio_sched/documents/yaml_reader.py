@@ -7,6 +7,7 @@ text and are sorted, numbers are written anew).
 """
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -199,7 +200,7 @@ def _with_text_keys(value: Any) -> Any:
 def _key_text(key: Any, value: Any) -> str:
     match key:
         case str():
-            return key
+            return sys.intern(key)
         case bool():
             return "true" if key else "false"
         case int() if key < 1 << 63:

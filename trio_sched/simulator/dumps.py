@@ -1,34 +1,25 @@
-"""Changes checked manifests before they are stored: counts of templates, other schedulers, pods to be placed anew."""
+"""Changes checked manifests before they are stored: other schedulers, pods to be placed anew."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-import msgspec
 from attrs import define, field
 
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError, nearest_name
-from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
+from trio_sched.simulator.manifests import Manifest
 
 Json = dict[str, Any]
 
-COUNT: Final = "trio-sched.dev/count"
-"""Annotation of a node or pod: how many of it there are."""
-MOST_COPIES: Final = 100_000
-"""Of one template; and five times as many of all."""
 MIRROR: Final = "kubernetes.io/config.mirror"
 ALL: Final = "all"
 PENDING: Final = "pending"
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
-_LONGEST_NAME: Final = 253
 _CLAIM_KIND: Final = "ResourceClaim"
-_OF_ONE_OBJECT: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
-_OF_ONE_NODE: Final = ("providerID", "podCIDR", "podCIDRs", "externalID")
-_STATUS_OF_ONE_NODE: Final = ("addresses", "volumesAttached", "volumesInUse")
 
 
 class NothingSelected(TrioSchedError):
@@ -47,49 +38,6 @@ class Rescheduled:
     """How many pods had a node and have none now."""
     stayed: Counter[str] = field(factory=Counter)
     """Why selected pods keep their nodes → how many."""
-
-
-def multiply(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """*manifests*, those with the annotation `COUNT` so many times, with ``-1``, ``-2`` and so on after their names.
-
-    Copies of an object from a dump are new objects, and copies of a node have host names of their own.
-
-    Raises:
-        ManifestError: counts that are none, and names that exist already.
-    """
-    given = list(manifests)
-    problems: list[ManifestProblem] = []
-    counts: list[int | None] = []
-    total = 0
-    for manifest in given:
-        count = _count(manifest, problems)
-        if count is not None and (total := total + count) > 5 * MOST_COPIES:
-            text = f"all templates together make more than {5 * MOST_COPIES} objects"
-            raise ManifestError([manifest.problem(text, _annotation_path(COUNT))])
-        counts.append(count)
-    if all(count is None for count in counts):
-        if problems:
-            raise ManifestError(problems)
-        return given
-    known = {_key(one) for one, count in zip(given, counts, strict=True) if count is None}
-    made: list[Manifest] = []
-    for manifest, count in zip(given, counts, strict=True):
-        if count is None:
-            made.append(manifest)
-            continue
-        for copy in _copies(manifest, count):
-            key, name = _key(copy), copy.fields["metadata"].get("name") or ""
-            if len(name) > _LONGEST_NAME:
-                problems.append(manifest.problem(f"is too long for {count} objects of this name", "metadata.name"))
-                break
-            if name and key in known:
-                problems.append(manifest.problem(f"makes {name}, which exists already", _annotation_path(COUNT)))
-                break
-            known.add(key)
-            made.append(copy)
-    if problems:
-        raise ManifestError(problems)
-    return made
 
 
 def take_over(manifests: Iterable[Manifest], names: Collection[str], schedulers: Sequence[str]) -> None:
@@ -252,58 +200,3 @@ def _set_scheduler(fields: Json, path: Sequence[str], name: str) -> None:
         fields[step] = {**fields[step]}
         fields = fields[step]
     fields["schedulerName"] = name
-
-
-def _annotation_path(name: str) -> str:
-    return f"metadata.annotations[{name}]"
-
-
-def _count(manifest: Manifest, problems: list[ManifestProblem]) -> int | None:
-    text = (manifest.fields["metadata"].get("annotations") or {}).get(COUNT)
-    if text is None:
-        return None
-    wrong = ""
-    if manifest.fields["apiVersion"] != "v1" or manifest.fields["kind"] not in ("Node", "Pod"):
-        wrong = "only nodes and pods can have a count"
-    elif not (text.isascii() and text.isdecimal()) or len(text) > 9 or not 1 <= int(text) <= MOST_COPIES:
-        wrong = f"must be a whole number from 1 to {MOST_COPIES}, not {shortened(repr(text))}"
-    if wrong:
-        problems.append(manifest.problem(wrong, _annotation_path(COUNT)))
-        return None
-    return int(text)
-
-
-def _key(manifest: Manifest) -> tuple[str, str, str]:
-    metadata = manifest.fields["metadata"]
-    return manifest.fields["kind"], metadata.get("namespace") or "", metadata.get("name") or ""
-
-
-def _copies(manifest: Manifest, count: int) -> Iterator[Manifest]:
-    encoded, kind = msgspec.json.encode(manifest.fields), manifest.fields["kind"]
-    for number in range(1, count + 1):
-        fields: Json = msgspec.json.decode(encoded)
-        metadata = fields["metadata"]
-        del metadata["annotations"][COUNT]
-        is_dumped = "uid" in metadata
-        for name in _OF_ONE_OBJECT:
-            metadata.pop(name, None)
-        name = metadata.get("name")
-        if name:  # without one it has a generateName, and the server names each
-            metadata["name"] = f"{name}-{number}"
-        if kind == "Node":
-            _renew_node(fields, name or "")
-        elif is_dumped:
-            for field_name in ("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"):
-                metadata.pop(field_name, None)
-            fields["spec"].pop("nodeName", None)
-            fields.pop("status", None)
-        yield Manifest(fields, manifest.source, manifest.document, manifest.items)
-
-
-def _renew_node(fields: Json, template: str) -> None:
-    """What is of one machine only; labels whose value is the name of the node follow it."""
-    labels = fields["metadata"].get("labels") or {}
-    labels.update({key: fields["metadata"]["name"] for key, value in labels.items() if template and value == template})
-    for part, names in ((fields.get("spec"), _OF_ONE_NODE), (fields.get("status"), _STATUS_OF_ONE_NODE)):
-        for name in names:
-            (part or {}).pop(name, None)

@@ -11,11 +11,14 @@ from attrs import define, field
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
 from trio_sched.simulator.kind_rules import rules_of
+from trio_sched.simulator.manifest_files import FoundFiles
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
+from trio_sched.simulator.old_versions import in_current_version
 from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry, custom_types
 from trio_sched.simulator.shared_parts import part_sharer
-from trio_sched.simulator.validation.decoding import decode, decode_custom
+from trio_sched.simulator.validation.custom_schemas import decode_custom
+from trio_sched.simulator.validation.decoding import decode
 from trio_sched.simulator.validation.metadata import metadata_problems
 from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
 
@@ -37,6 +40,8 @@ _NOT_SIMULATED: Final = frozenset(
     | {"ResourcePoolStatusRequest"}
 )
 """Kinds of Kubernetes that no scheduler and no controller here looks at."""
+_LONGEST_VERSION: Final = 20
+"""Digits of a resource version: it has 64 bits."""
 
 
 @define(eq=False)
@@ -47,11 +52,13 @@ class CheckedManifests:
         manifests: in an order in which they can be stored.
         skipped: ``apiVersion Kind`` → how many objects were left out, since nothing here knows the kind.
         warnings: unknown fields that were left out.
+        files: what was found beside the files with manifests.
     """
 
     manifests: list[Manifest] = field(factory=list)
     skipped: Counter[str] = field(factory=Counter)
     warnings: list[ManifestProblem] = field(factory=list)
+    files: FoundFiles = field(factory=FoundFiles)
 
 
 def check_manifests(
@@ -89,8 +96,11 @@ def check_manifests(
         checker.problems.append(ManifestProblem(text=shortened(text)))
     if checker.problems:
         raise ManifestError(checker.problems)
-    checker.checked.manifests.sort(key=_rank)
-    return checker.checked
+    checked = checker.checked
+    if checker.outdated:
+        checked.manifests = [one for one in checked.manifests if one not in checker.outdated]
+    checked.manifests.sort(key=_rank)
+    return checked
 
 
 _FIRST_KINDS: Final = (
@@ -131,6 +141,8 @@ class _Checker:
     strict: bool
     problems: list[ManifestProblem]
     checked: CheckedManifests = field(factory=CheckedManifests)
+    outdated: set[Manifest] = field(factory=set)
+    """Of objects that are there twice, the older ones."""
     _types: TypeRegistry = field(factory=TypeRegistry)
     _seen: dict[tuple[str, str, str], Manifest] = field(factory=dict)
     _share_parts: Callable[[Json], None] = field(factory=part_sharer)
@@ -147,7 +159,7 @@ class _Checker:
 
     def check(self, manifest: Manifest) -> None:
         """Take *manifest*, skip it, or say what is wrong with it."""
-        resource = self._types.of_kind(manifest.fields["apiVersion"], manifest.fields["kind"])
+        resource = self._resource_of(manifest)
         if resource is None:
             self._unknown(manifest)
             return
@@ -173,10 +185,22 @@ class _Checker:
             metadata.pop("managedFields", None)  # much of a dump, and nobody's here
             self.checked.manifests.append(manifest)
 
+    def _resource_of(self, manifest: Manifest) -> ResourceType | None:
+        """What *manifest* is; an object of a dump may be of a version that was served once."""
+        resource = self._types.of_kind(manifest.fields["apiVersion"], manifest.fields["kind"])
+        if resource is None and _is_dumped(manifest.fields):
+            current = in_current_version(manifest.fields)
+            if current is not None:
+                manifest.fields = current
+                return self._types.of_kind(current["apiVersion"], current["kind"])
+        return resource
+
     def _unknown(self, manifest: Manifest) -> None:
         api_version, kind = manifest.fields["apiVersion"], manifest.fields["kind"]
         group = api_version.rpartition("/")[0]
-        if group in _KUBERNETES_GROUPS and kind not in _NOT_SIMULATED:
+        is_custom = group not in _KUBERNETES_GROUPS and "." in group  # groups of definitions are names of domains
+        # What was dumped exists in a cluster, perhaps of another version; what was written may be a mistake.
+        if not is_custom and kind not in _NOT_SIMULATED and not _is_dumped(manifest.fields):
             self.problems.append(manifest.problem(self._hint(api_version, kind), "kind"))
         elif self.strict:
             text = f"there is no CustomResourceDefinition of {shortened(kind)} in {shortened(api_version)}"
@@ -196,14 +220,11 @@ class _Checker:
         """Whether the fields of *manifest* have the right types; those that are not known are gone afterwards."""
         fields = manifest.fields
         message = message_of_kind(resource.api_version, resource.kind)
-        decoded = decode(fields, message) if fields_of(message) else decode_custom(fields)
+        decoded = decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
         wrong, unknown = decoded.wrong, decoded.unknown
         manifest.fields = decoded.fields
         self.problems += (manifest.problem(one.text, one.path) for one in wrong)
-        is_dumped = (
-            bool((fields.get("metadata") or {}).get("uid")) if isinstance(fields.get("metadata"), dict) else False
-        )
-        kept = self.checked.warnings if self.lenient or is_dumped else self.problems
+        kept = self.checked.warnings if self.lenient or _is_dumped(fields) else self.problems
         kept += (manifest.problem(one.text, one.path) for one in unknown)
         if wrong:
             return False
@@ -214,7 +235,7 @@ class _Checker:
         return True
 
     def _is_new(self, manifest: Manifest, resource: ResourceType) -> bool:
-        """Whether no other manifest is of the same object; a dump may hold one twice."""
+        """Whether no newer manifest is of the same object; a dump may hold one twice, read at different times."""
         metadata = manifest.fields["metadata"]
         if not metadata.get("name"):
             return True
@@ -222,9 +243,27 @@ class _Checker:
         first = self._seen.setdefault(key, manifest)
         if first is manifest:
             return True
-        uid = metadata.get("uid")
-        if not uid or uid != first.fields["metadata"].get("uid"):
+        before = first.fields["metadata"]
+        # A pod may have been replaced by one of the same name between two requests.
+        is_same = metadata.get("uid") == before.get("uid") or resource.collection == "pods"
+        if not (metadata.get("uid") and before.get("uid") and is_same):
             where = first.problem("")
             place = f"{where.source}, line {where.line}" if where.line else where.source or "another manifest"
             self.problems.append(manifest.problem(f"the same object is in {place} already", "metadata.name"))
-        return False
+            return False
+        if _version(metadata) <= _version(before):
+            return False
+        self._seen[key] = manifest
+        self.outdated.add(first)
+        return True
+
+
+def _is_dumped(fields: Json) -> bool:
+    """Whether an object, of which nothing is checked yet, has been in a cluster."""
+    metadata = fields.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("uid"))
+
+
+def _version(metadata: Json) -> int:
+    text = metadata.get("resourceVersion") or ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_VERSION else 0

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import IO, Any, Final
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
 from trio_sched.documents.errors import DocumentError, shortened
-from trio_sched.documents.files import decode_text, read_bytes, read_stream
 from trio_sched.documents.go_text import printable
 from trio_sched.documents.plain import read_plain
-from trio_sched.documents.positions import find, root_of_document, root_of_item
-from trio_sched.documents.yaml_nodes import Node
+from trio_sched.documents.positions import find
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator.manifest_files import FoundFiles, Source, SourceText, files_of, name_of, why_unreadable
 
 Json = dict[str, Any]
-Source = Path | str | IO[str]
-
-MAX_BYTES: Final = 1 << 30
-"""The greatest size of a file; a dump of a cluster with 100,000 pods has some 400 MiB."""
-SUFFIXES: Final = (".yaml", ".yml", ".json")
-"""The files of a folder that are read."""
-_MOST_ENTRIES: Final = 50_000
-"""More than the dump of any cluster has; a folder with more is the wrong one."""
 _SHOWN_PROBLEMS: Final = 100
 _SHOWN_TEXT: Final = 600
+_CAUSES: Final = {
+    "\n==== START logs for container ": "this is an output of `kubectl cluster-info dump`, which has logs in it; write "
+    "`kubectl cluster-info dump -A -o json --output-directory=FOLDER` and give the folder",
+    "{{": "this looks like a template of Helm or the like; render it first (helm template) and give the result",
+    "{%": "this looks like a template of Jinja or the like; render it first and give the result",
+}
+"""What texts contain that are no manifests → what to do."""
 
 
 @frozen(kw_only=True)
@@ -61,11 +57,15 @@ class ManifestProblem:
         return ": ".join(part for part in (where, self.what, self.path, self.text) if part)
 
 
+def _place_of(problem: ManifestProblem) -> tuple[str, int, float]:
+    return problem.source, problem.document, problem.line or math.inf
+
+
 class ManifestError(TrioSchedError):
     """Manifests that cannot be read or stored; everything that is wrong with them, file by file and line by line."""
 
     def __init__(self, problems: Iterable[ManifestProblem]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda one: (one.source, one.document, one.line)))
+        self.problems = tuple(sorted(problems, key=_place_of))
         super().__init__(self.problems)
 
     def __str__(self) -> str:
@@ -76,42 +76,6 @@ class ManifestError(TrioSchedError):
         if more := len(self.problems) - len(shown):
             shown.append(f"  and {more} more")
         return "\n".join([f"{len(self.problems)} problems in {files} file{'s' * (files != 1)}:", *shown])
-
-
-@define(eq=False)
-class SourceText:
-    """A file that manifests were read from, which can be read again."""
-
-    name: str
-    _read: Callable[[], str]
-    _roots: dict[tuple[int, tuple[int, ...]], Node | None] = field(factory=dict, init=False)
-
-    def text(self) -> str:
-        """What it holds.
-
-        Raises:
-            OSError: it cannot be read.
-            DocumentError: it is no text.
-        """
-        return self._read()
-
-    def root(self, document: int, items: tuple[int, ...]) -> Node | None:
-        """The node of an object; None if it cannot be found."""
-        key = (document, items)
-        if key not in self._roots:
-            try:
-                text = self._read()
-            except (OSError, ValueError, DocumentError):
-                return None
-            root = root_of_item(text, items[0]) if items else None
-            if root is not None:
-                items = items[1:]
-            else:
-                root = root_of_document(text, document)
-            for item in items:
-                root = root and find(root, f"items[{item}]")
-            self._roots = {key: root}  # of one object at a time: there may be many
-        return self._roots[key]
 
 
 @define(eq=False)
@@ -151,115 +115,85 @@ class Manifest:
         )
 
 
-def read_manifests(sources: Iterable[Source]) -> tuple[list[Manifest], list[ManifestProblem]]:
+@define(eq=False)
+class ReadManifests:
+    """What was read.
+
+    Attributes:
+        manifests: every object.
+        problems: what could not be read.
+        files: what was found beside it.
+    """
+
+    manifests: list[Manifest] = field(factory=list)
+    problems: list[ManifestProblem] = field(factory=list)
+    files: FoundFiles = field(factory=FoundFiles)
+
+
+def read_manifests(sources: Iterable[Source], note: Callable[[str], None] = lambda _name: None) -> ReadManifests:
     """Every object of *sources*, and what could not be read.
 
     Args:
         sources: files (YAML or JSON, many documents, lists of objects), folders of such files, or open texts.
+        note: takes the name of each file before it is read.
     """
-    found: list[Manifest] = []
-    problems: list[ManifestProblem] = []
+    read = ReadManifests()
     names: list[str] = []
     for source in sources:
-        names.append(_name_of(source))
-        for text in _texts(source, problems):
-            _read_text(text, found, problems)
-    if not found and not problems:
-        problems = [ManifestProblem(text="holds no object", source=name) for name in names]
-    return found, problems
+        names.append(name_of(source))
+        for text in files_of(source, read.files):
+            note(text.name)
+            _read_text(text, read)
+    read.problems += (ManifestProblem(text=text, source=name) for name, text in read.files.unreadable)
+    if not read.manifests and not read.problems:
+        read.problems += (ManifestProblem(text="holds no object", source=name) for name in names)
+    return read
 
 
-def _name_of(source: Source) -> str:
-    return str(source) if isinstance(source, Path | str) else getattr(source, "name", "<text>")
-
-
-def _texts(source: Source, problems: list[ManifestProblem]) -> Iterator[SourceText]:
-    """Every file that *source* stands for."""
-    name = _name_of(source)
-    if not isinstance(source, Path | str):
-        try:
-            # Bytes where there are any, so that a wrong encoding is reported as in a file.
-            content = read_stream(source.buffer, max_bytes=MAX_BYTES) if hasattr(source, "buffer") else source.read()
-        except OSError as error:
-            problems.append(ManifestProblem(text=f"cannot be read: {error.strerror or error}", source=name))
-        else:
-            yield SourceText(name, lambda: content if isinstance(content, str) else decode_text(content))
-        return
-    path = Path(source)
-    try:
-        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
-    except (OSError, ValueError) as error:
-        problems.append(_unreadable(name, error))
-        return
-    if not is_folder:
-        yield _file(path)
-        return
-    known = len(problems)
-    files = _files_in(path, problems)
-    if not files and len(problems) == known:
-        text = f"no file in this folder ends in {', '.join(SUFFIXES)}"
-        problems.append(ManifestProblem(text=text, source=name))
-    for file in files:
-        yield _file(file)
-
-
-def _files_in(path: Path, problems: list[ManifestProblem]) -> list[Path]:
-    """The files with manifests in a folder and those in it, but for hidden ones."""
-    files: list[Path] = []
-    entries = 0
-
-    def note(error: OSError) -> None:
-        problems.append(_unreadable(str(error.filename or path), error))
-
-    for folder, folders, names in os.walk(path, onerror=note):
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
-        files += (Path(folder, one) for one in sorted(names) if one.endswith(SUFFIXES) and not one.startswith("."))
-        entries += len(names) + len(folders)
-        if entries > _MOST_ENTRIES:
-            text = f"there are more than {_MOST_ENTRIES} files and folders in it; name the one with the manifests"
-            problems.append(ManifestProblem(text=text, source=str(path)))
-            return []
-    return files
-
-
-def _file(path: Path) -> SourceText:
-    content: list[bytes] = []
-
-    def read() -> str:
-        # A pipe can be read only once.
-        if content:
-            return decode_text(content[0])
-        found = read_bytes(path, max_bytes=MAX_BYTES)
-        if not path.is_file():
-            content.append(found)
-        return decode_text(found)
-
-    return SourceText(str(path), read)
-
-
-def _unreadable(name: str, error: OSError | ValueError) -> ManifestProblem:
-    reason = error.strerror if isinstance(error, OSError) else "invalid argument"  # a NUL in the path
-    return ManifestProblem(text=f"cannot be read: {reason}", source=name)
-
-
-def _read_text(source: SourceText, found: list[Manifest], problems: list[ManifestProblem]) -> None:
+def _read_text(source: SourceText, read: ReadManifests) -> None:
     document = 1
+    found: list[Manifest] = []
+    problems: list[ManifestProblem] = []
+    values: list[Any] = []
     try:
-        for read in read_plain(source.text()):
+        for one in read_plain(source.text()):
             problems += (
-                ManifestProblem(text=duplicate, source=source.name, document=document, line=read.line)
-                for duplicate in read.duplicates
+                ManifestProblem(text=duplicate, source=source.name, document=document, line=one.line)
+                for duplicate in one.duplicates
             )
-            if read.value is not None:
-                _unpack(Manifest(read.value, source, document), found, problems)
+            if one.value is not None:
+                values.append(one.value)
+                _unpack(Manifest(one.value, source, document), found, problems)
             document += 1
     except (OSError, ValueError) as error:
-        problems.append(_unreadable(source.name, error))
+        problems.append(ManifestProblem(text=why_unreadable(error), source=source.name))
     except DocumentError as error:
         line, column = error.line, error.column
-        problems.append(
-            ManifestProblem(text=error.problem, source=source.name, document=document, line=line, column=column)
-        )
+        text = f"{error.problem}{_likely_cause(source)}"
+        problems.append(ManifestProblem(text=text, source=source.name, document=document, line=line, column=column))
+    else:
+        # Folders have files of other kinds: values of charts, pipelines, packages. Broken manifests are no such files.
+        if source.is_found and values and not any(map(_may_be_manifest, values)):
+            read.files.no_manifests.append(source.name)
+            return
+    read.manifests += found
+    read.problems += problems
+
+
+def _may_be_manifest(value: Any) -> bool:
+    return isinstance(value, dict) and any(name in value for name in ("apiVersion", "kind", "metadata"))
+
+
+def _likely_cause(source: SourceText) -> str:
+    """Why *source* may be neither YAML nor JSON, with what to do; empty if that is not known."""
+    try:
+        text = source.text()
+    except (OSError, ValueError, DocumentError):
+        return ""
+    for sign, cause in _CAUSES.items():
+        if sign in text:
+            return f"; {cause}"
+    return ""
 
 
 def _unpack(
@@ -269,7 +203,8 @@ def _unpack(
     value: Any = manifest.fields
     if not isinstance(value, dict):
         manifest.fields = {}
-        problems.append(evolve(manifest.problem(f"expected an object, found {_word(value)}"), what=""))
+        hint = "; write {apiVersion: v1, kind: List, items: [...]} around it" if isinstance(value, list) else ""
+        problems.append(evolve(manifest.problem(f"expected an object, found {_word(value)}{hint}"), what=""))
         return
     if typed:
         value = manifest.fields = {**typed, **value}

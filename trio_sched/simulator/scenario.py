@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from trio_sched.documents.errors import shortened
+from trio_sched.simulator.admission import select_by_uid
 from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.bootstrap_objects import BOOTSTRAP_OBJECTS
 from trio_sched.simulator.cluster_state import object_key
 from trio_sched.simulator.lifecycle import create, serve_definition, write_fields
 from trio_sched.simulator.manifest_checks import CheckedManifests, check_manifests
-from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem, Source, read_manifests
+from trio_sched.simulator.manifest_files import Source
+from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem, read_manifests
 from trio_sched.simulator.object_store import copied
 from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import ApiError
+from trio_sched.simulator.status_errors import ApiError, QuotaExceeded
 
 Json = dict[str, Any]
 
 
-def load_manifests(sources: Iterable[Source], *, lenient: bool = False, strict: bool = False) -> CheckedManifests:
+def load_manifests(
+    sources: Iterable[Source],
+    *,
+    lenient: bool = False,
+    strict: bool = False,
+    begin: Callable[[str], None] = lambda _what: None,
+) -> CheckedManifests:
     """Read every object of *sources* and check it, see `read_manifests` and `check_manifests`.
+
+    Args:
+        sources: see `read_manifests`.
+        lenient: see `check_manifests`.
+        strict: likewise.
+        begin: is told what is done next.
 
     Raises:
         ManifestError: everything that is wrong with them.
     """
-    manifests, problems = read_manifests(sources)
-    return check_manifests(manifests, problems, lenient=lenient, strict=strict)
+    read = read_manifests(sources, lambda name: begin(f"reading {name}"))
+    begin(f"checking {len(read.manifests)} objects")
+    checked = check_manifests(read.manifests, read.problems, lenient=lenient, strict=strict)
+    checked.files = read.files
+    return checked
 
 
-def populate(server: ApiServer, manifests: Sequence[Manifest] | Sequence[Json]) -> int:
+def populate(
+    server: ApiServer,
+    manifests: Sequence[Manifest] | Sequence[Json],
+    no_room: Callable[[ManifestProblem], None] | None = None,
+) -> int:
     """Put *manifests* into *server*'s store, without requests.
 
     Objects with a uid are from a dump and are stored as they are; all others are created as by a client, and the status
@@ -38,6 +60,8 @@ def populate(server: ApiServer, manifests: Sequence[Manifest] | Sequence[Json]) 
     Args:
         server: the server.
         manifests: checked ones, whose fields become the store's, or objects in code, which are checked here.
+        no_room: takes what is said of pods beyond a ResourceQuota, which a cluster would not have; None: that is an
+            error as any other.
 
     Returns:
         How many objects were stored.
@@ -51,16 +75,22 @@ def populate(server: ApiServer, manifests: Sequence[Manifest] | Sequence[Json]) 
         known = [stored.fields for stored in definitions]
         checked = check_manifests(checked, known_definitions=known, strict=True).manifests
     problems: list[ManifestProblem] = []
+    stored = 0
     for manifest in checked:
         kind = manifest.fields["kind"]
         try:
             _store(server, manifest)
+            stored += 1
         except ApiError as error:
             manifest.fields["kind"] = kind  # the store takes it off
-            problems.append(manifest.problem(shortened(error.message, 2_000)))
+            problem = manifest.problem(shortened(error.message, 2_000))
+            if no_room is not None and kind == "Pod" and isinstance(error, QuotaExceeded):
+                no_room(problem)
+            else:
+                problems.append(problem)
     if problems:
         raise ManifestError(problems)
-    return len(checked)
+    return stored
 
 
 def _store(server: ApiServer, manifest: Manifest) -> None:
@@ -85,9 +115,15 @@ def _ensure_namespace(server: ApiServer, name: str) -> None:
 
 def _create(server: ApiServer, resource: ResourceType, namespace: str, fields: Json) -> None:
     status = fields.get("status")
-    if resource.collection == "namespaces" and server.state.get(resource, "", fields["metadata"]["name"]):
+    metadata = fields["metadata"]
+    existing = server.state.get(resource, namespace, metadata["name"]) if metadata.get("name") else None
+    if existing is not None and (resource.collection, existing.key) in BOOTSTRAP_OBJECTS:
+        marks = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
+        kept = existing.fields["metadata"]
+        merged = {name: {**(kept.get(name) or {}), **marks[name]} for name in marks}
+        write_fields(server.state, resource, existing, metadata={**kept, **merged})
         return
-    fields["metadata"].pop("resourceVersion", None)
+    metadata.pop("resourceVersion", None)
     stored = create(server.state, resource, namespace, fields, checked=True)
     if isinstance(status, dict) and status and resource.has_status and not resource.keeps_status_on_create:
         merged = {**(stored.fields.get("status") or {}), **status}
@@ -101,6 +137,8 @@ def _restore(server: ApiServer, resource: ResourceType, namespace: str, fields: 
         metadata["namespace"] = namespace
     kept = {name: value for name, value in fields.items() if name not in ("kind", "apiVersion")}
     key = object_key(resource, namespace, metadata["name"])
+    if resource.collection == "jobs.batch" and not kept["spec"].get("selector"):
+        select_by_uid(kept)  # somebody has removed it from the dump; without one it would create pods for ever
     if resource.collection == "namespaces" and "deletionTimestamp" in metadata:
         server.state.terminating.add(metadata["name"])
     existing = server.store.get(resource.collection, key)

@@ -7,7 +7,7 @@ from trio_sched.cli.node_usage import NodeReport, Usage
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.outcome_page.markup import Markup, element, join
 from trio_sched.cli.outcome_page.style import step_of
-from trio_sched.cli.units import amount, heading
+from trio_sched.cli.units import amount, label
 
 _SMALL_CELLS: Final = 400
 """So many nodes have smaller cells."""
@@ -18,7 +18,7 @@ Share = Callable[[Usage], tuple[float, str] | None]
 
 def heat_maps(outcome: Outcome) -> Markup:
     """A map for each resource, and one for the number of pods."""
-    maps = [_map(heading(name), outcome.nodes, _share_of(name)) for name in outcome.resources]
+    maps = [_map(label(name), outcome.nodes, _share_of(name)) for name in outcome.resources]
     scale = element("div", "0 %", *(element("i", class_=f"h{i}") for i in range(10)), "100 %", class_="scale")
     return join(
         element("p", "One cell is one node; its colour is the share of its allocatable amount that pods request."),

@@ -11,7 +11,7 @@ from trio_sched.cli.outcome_page.heat_map import heat_maps
 from trio_sched.cli.outcome_page.markup import Markup, element, join
 from trio_sched.cli.outcome_page.style import STYLE
 from trio_sched.cli.outcome_page.timeline import timeline
-from trio_sched.cli.units import amount, duration, heading
+from trio_sched.cli.units import amount, duration, label
 
 _NAMES: Final = 20
 """Of pods or nodes that are listed in a cell."""
@@ -91,14 +91,15 @@ def _groups(title: str, groups: Sequence[NodeGroup], resources: Sequence[str]) -
         usage = group.usage
         shares = (group.fragmentation.get(name) for name in resources)
         known = (
-            f"{heading(name)} {100 * share:.0f} %"
+            f"{label(name)} {100 * share:.0f} %"
             for name, share in zip(resources, shares, strict=True)
             if share is not None
         )
         pods = f"{usage.pods}/{usage.pods_allocatable}"
-        return [group.name, str(group.nodes), pods, *(_use(usage, one) for one in resources), ", ".join(known) or "–"]
+        name = "all nodes" if len(groups) == 1 and group.name == "-" else group.name
+        return [name, str(group.nodes), pods, *(_use(usage, one) for one in resources), ", ".join(known) or "–"]
 
-    columns = [title, "Nodes", "Pods", *map(heading, resources), "Fragmented"]
+    columns = [title, "Nodes", "Pods", *map(label, resources), "Fragmented"]
     return _table(columns, map(row, groups), numbers=(1, 2))
 
 
@@ -143,14 +144,16 @@ def _explanation(one: Explanation) -> Iterator[Markup]:
     rows: list[list[str]] = []
     for verdict in of.verdicts:
         if verdict.is_skipped:
-            rows.append([verdict.plugin, "all", "–", "nothing to check for this pod", ""])
-        elif verdict.error or not verdict.rejections:
+            continue
+        if verdict.error or not verdict.rejections:
             rows.append([verdict.plugin, str(verdict.passed), "0", verdict.error, ""])
         for group in verdict.rejections:
             rejected = [str(len(group.nodes)), group.status.message or group.status.code.label, _some(group.nodes)]
             rows.append([verdict.plugin, str(verdict.passed), *rejected])
     if rows:
         yield _table(["Filter", "Pass", "Rejected", "Why", "Nodes"], rows, numbers=(1, 2))
+    if skipped := [verdict.plugin for verdict in of.verdicts if verdict.is_skipped]:
+        yield element("p", f"Nothing to check for this pod: {', '.join(skipped)}.")
     if of.best:
         columns = ["Node", "Total", *(f"{plugin} × {weight}" for plugin, weight in of.weights.items())]
         scores = ([best.node, str(best.total), *(str(best.scores[name]) for name in of.weights)] for best in of.best)

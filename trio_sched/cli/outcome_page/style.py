@@ -55,10 +55,10 @@ h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.5rem 0 .6rem}h3{font-
 p{margin:.3rem 0;color:var(--soft)}
 table{border-collapse:collapse;width:100%;font-size:.88rem}
 th{text-align:left;color:var(--soft);font-weight:600;border-bottom:1px solid var(--rule);padding:.3rem .8rem .3rem 0}
-td{border-bottom:1px solid var(--rule);padding:.35rem .8rem .35rem 0;vertical-align:top;overflow-wrap:anywhere}
+td{border-bottom:1px solid var(--rule);padding:.35rem .8rem .35rem 0;vertical-align:top;overflow-wrap:break-word}
 .wide{overflow-x:auto}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.7rem;margin:1.4rem 0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(7.4rem,1fr));gap:.7rem;margin:1.4rem 0}
 .tile{background:var(--card);border-radius:.5rem;padding:.7rem .9rem}
 .tile b{display:block;font-size:1.45rem;line-height:1.2;font-variant-numeric:tabular-nums}
 .tile span{color:var(--soft);font-size:.82rem}
