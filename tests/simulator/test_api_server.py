@@ -319,6 +319,12 @@ async def test_new_claims_and_volumes_are_pending(api: Api) -> None:
     assert claim["spec"]["volumeMode"] == "Filesystem"
 
 
+THING = {
+    "type": "object",
+    "properties": {"size": {"type": "integer", "minimum": 1}, "colour": {"type": "string", "default": "red"}},
+}
+
+
 async def test_custom_resources_are_served_once_defined(api: Api) -> None:
     definition = {
         "metadata": {"name": "things.example.com"},
@@ -326,7 +332,15 @@ async def test_custom_resources_are_served_once_defined(api: Api) -> None:
             "group": "example.com",
             "names": {"plural": "things", "kind": "Thing", "shortNames": ["th"]},
             "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}],
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": THING}}},
+                }
+            ],
         },
     }
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -339,6 +353,16 @@ async def test_custom_resources_are_served_once_defined(api: Api) -> None:
     assert "status" not in thing
     assert (await api("GET", things))["items"][0]["kind"] == "Thing"
     await api("PATCH", f"{things}/t", {}, content_type="application/strategic-merge-patch+json", expect=415)
+    assert thing["spec"] == {"size": 1, "colour": "red"}
+    odd = {"metadata": {"name": "odd"}, "spec": {"size": 0, "colour": None, "wieght": 1}}
+    refused = await api("POST", things, odd, expect=422)
+    assert refused["details"]["causes"][0]["field"] == "spec.size"
+    await api("PATCH", f"{things}/t", {"spec": {"size": "x"}}, content_type=MERGE, expect=422)
+    stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = {
+        "wieght": {"type": "integer"}
+    }
+    await api("PUT", f"{path}/things.example.com", stored)
+    assert (await api("POST", things, odd))["spec"] == {"wieght": 1}
     await api("DELETE", f"{path}/things.example.com")
     await api("GET", things, expect=404)
 
@@ -356,6 +380,14 @@ async def test_scale_shows_and_sets_replicas(api: Api) -> None:
     await api("PUT", f"{path}/d/scale", scale, expect=409)
     await api("PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}}, content_type=MERGE, expect=422)
     assert (await api("GET", f"{path}/d"))["metadata"]["generation"] == 2
+    patch = [{"op": "replace", "path": "/spec/replicas", "value": 6}]
+    patched = await api("PATCH", f"{path}/d/scale", patch, content_type="application/json-patch+json")
+    assert patched["spec"]["replicas"] == 6
+    table = await api("GET", f"{path}/d/scale", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+    assert [one["cells"] for one in table["rows"]] == [["d", 6, 0, "0s"]]
+    await api("PATCH", f"{path}/d/scale", {"spec": {"replicas": "many"}}, content_type=MERGE, expect=400)
+    await api("PATCH", f"{path}/d/scale", {}, content_type="application/json", expect=415)
 
 
 async def test_access_reviews_allow_everything_by_default(api: Api) -> None:

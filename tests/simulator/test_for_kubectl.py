@@ -49,6 +49,7 @@ async def test_what_needs_a_container_is_refused_in_words(api: Api, method: str,
 async def test_service_accounts_have_tokens(api: Api) -> None:
     path = "/api/v1/namespaces/default/serviceaccounts"
     request = {"spec": {"expirationSeconds": 600}}
+    await api("POST", path, {"metadata": {"name": "default"}})
     answer = await api("POST", f"{path}/default/token", request, expect=201)
     assert answer["status"]["token"]
     assert answer["status"]["expirationTimestamp"] == "2026-01-01T00:10:00Z"
@@ -85,3 +86,19 @@ async def test_autoscalers_are_the_same_in_both_versions(api: Api) -> None:
     (metric,) = (await api("GET", f"/apis/autoscaling/v2/{HPA}/a"))["spec"]["metrics"]
     assert metric["resource"]["target"] == {"type": "Utilization", "averageUtilization": 50}
     assert (await api("GET", f"/apis/autoscaling/v1/{HPA}"))["items"][0]["spec"]["targetCPUUtilizationPercentage"] == 50
+
+
+@pytest.mark.parametrize("page", ["healthz", "livez", "readyz"])
+async def test_health_is_told_in_whole_and_check_by_check(api: Api, page: str) -> None:
+    assert (await api.raw("GET", f"/{page}")).body == b"ok"
+    assert (await api.raw("GET", f"/{page}/ping")).body == b"ok"
+    told = (await api.raw("GET", f"/{page}?verbose")).body
+    assert isinstance(told, bytes)
+    assert told.decode().splitlines() == ["[+]ping ok", "[+]log ok", "[+]etcd ok", f"{page} check passed"]
+    assert (await api.raw("GET", f"/{page}/none")).status == 404
+
+
+@pytest.mark.parametrize("body", [b"[" * 5000, b'{"a":' * 120 + b"1" + b"}" * 120])
+async def test_bodies_that_are_nested_too_deeply_are_refused(api: Api, body: bytes) -> None:
+    status = await api("POST", PODS, body, expect=400)
+    assert status["message"] == "the request's body is nested more than 100 levels deep"

@@ -13,6 +13,8 @@ from trio_sched.simulator import ApiServer, run_kubelets, serve
 from trio_sched.simulator.kubelet import KubeletPace
 
 KUBECTL = shutil.which("kubectl")
+OLDEST = 30
+"""The oldest minor version that is to get on with the simulator."""
 Kubectl = Callable[..., Awaitable[str]]
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
@@ -50,8 +52,17 @@ spec:
 """
 
 
-@pytest.fixture
-async def kubectl(server: ApiServer, nursery: trio.Nursery, tmp_path: Path) -> Kubectl:
+def installed() -> list[str]:
+    """kubectl, and the oldest and the newest of other versions that some distributions install beside it."""
+    if KUBECTL is None:
+        return []
+    beside = Path(KUBECTL).resolve().parent.glob("kubectl.1.[0-9][0-9]")
+    versions = sorted(path for path in beside if int(path.suffix[1:]) >= OLDEST)
+    return [KUBECTL, *map(str, [versions[0], versions[-1]] if len(versions) > 1 else versions)]
+
+
+@pytest.fixture(params=installed(), ids=lambda path: Path(path).name)
+async def kubectl(request: pytest.FixtureRequest, server: ApiServer, nursery: trio.Nursery, tmp_path: Path) -> Kubectl:
     await nursery.start(run_kubelets, server, KubeletPace(start_seconds=0, stop_seconds=0))
     address = await nursery.start(serve, server)
     cluster = {"name": "simulator", "cluster": {"server": address}}
@@ -64,7 +75,7 @@ async def kubectl(server: ApiServer, nursery: trio.Nursery, tmp_path: Path) -> K
     async def run(*arguments: str, stdin: str = "", fails: bool = False) -> str:
         with trio.fail_after(20):
             done = await trio.run_process(
-                [str(KUBECTL), *arguments],
+                [request.param, *arguments],
                 stdin=stdin.encode(),
                 capture_stdout=True,
                 capture_stderr=True,
@@ -250,3 +261,60 @@ async def test_what_the_chart_renders_can_be_applied(kubectl: Kubectl) -> None:
     assert applied.count(" created\n") == len(applied.splitlines()) == 9
     text = await kubectl("get", "configmap", "spread", "-n", "kube-system", "-o=jsonpath={.data.scheduler\\.yaml}")
     assert "schedulerName: spread\n" in text
+
+
+CREATED = {
+    "quota q --hard=pods=9": "resourcequota/q",
+    "cronjob c --image=i --schedule=@daily": "cronjob.batch/c",
+    "job j --from=cronjob/c": "job.batch/j",
+    "ingress i --rule=example.com/*=web:80,tls=cert": "ingress.networking.k8s.io/i",
+    "pdb b --selector=app=web --min-available=50%": "poddisruptionbudget.policy/b",
+    "secret generic s --from-literal=a=b": "secret/s",
+    "role r --verb=get --resource=pods": "role.rbac.authorization.k8s.io/r",
+    "rolebinding rb --role=r --user=u": "rolebinding.rbac.authorization.k8s.io/rb",
+    "service clusterip w --tcp=80:80": "service/w",
+    "serviceaccount robot": "serviceaccount/robot",
+}
+
+
+async def test_it_creates_and_describes_what_it_has_commands_for(kubectl: Kubectl) -> None:
+    for arguments, created in CREATED.items():
+        assert await kubectl("create", *arguments.split()) == f"{created} created\n"
+    assert "example.com" in await kubectl("describe", "ingress,cronjob,quota,pdb,role,rolebinding,service,secret")
+    assert "@daily" in await kubectl("get", "cronjobs", "--no-headers")
+
+
+async def test_it_refuses_what_needs_a_container_in_words(kubectl: Kubectl) -> None:
+    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+    for command in ("logs p1", "exec p1 -- ls", "port-forward p1 8080:80", "debug p1 --image=busybox"):
+        refused = await kubectl(*command.split(), fails=True)
+        assert "the pods of this cluster are pretended" in refused
+        assert "Traceback" not in refused
+    assert "node-debugger-n1-" in await kubectl("debug", "node/n1", "--image=busybox")
+
+
+async def test_managers_conflict_in_server_side_applies(kubectl: Kubectl) -> None:
+    await kubectl("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT)
+    changed = DEPLOYMENT.replace("app:1", "app:2")
+    compared = await kubectl("diff", "--server-side", "-f", "-", stdin=changed, fails=True)
+    assert compared == ""  # what differs is on standard output
+    other = ("apply", "--server-side", "--field-manager=other", "-f", "-")
+    refused = await kubectl(*other, stdin=changed, fails=True)
+    assert 'conflict with "kubectl": .spec.template.spec.containers[name="c"].image' in refused
+    await kubectl("scale", "deployment", "d", "--replicas=5")
+    refused = await kubectl("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT, fails=True)
+    assert 'with subresource "scale"' in refused
+    await kubectl(*other, "--force-conflicts", stdin=changed)
+    assert await kubectl("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}") == "2"
+
+
+async def test_it_replaces_by_force_and_prunes(kubectl: Kubectl) -> None:
+    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+    replaced = await kubectl("replace", "--force", "--grace-period=0", "-f", "-", stdin=POD)
+    assert replaced.endswith("pod/p1 replaced\n")
+    kept, pruned = (f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {{a: b}}}}\n" for name in "ab")
+    await kubectl("apply", "-f", "-", stdin=f"{kept}---\n{pruned}")
+    applied = await kubectl(
+        "apply", "--prune", "-l", "a=b", "--prune-allowlist=core/v1/ConfigMap", "-f", "-", stdin=kept
+    )
+    assert applied == "configmap/a unchanged\nconfigmap/b pruned\n"

@@ -79,3 +79,14 @@ async def test_a_dropped_reply_breaks_the_connection(server: ApiServer, nursery:
         with pytest.raises(httpx.RemoteProtocolError):
             await http.post(PODS, json=POD)
         assert (await http.get(f"{PODS}/p")).status_code == 200
+
+
+async def test_bodies_that_are_too_long_are_refused(server: ApiServer, nursery: trio.Nursery) -> None:
+    address = await nursery.start(serve, server)
+    stream = await trio.open_tcp_stream("127.0.0.1", int(address.rpartition(":")[2]))
+    async with stream:
+        await stream.send_all(b"POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n")
+        await stream.send_all(b" " * ((3 << 20) + 1))
+        with trio.fail_after(10):
+            answer = await stream.receive_some(1 << 16)
+    assert answer.startswith(b"HTTP/1.1 413")

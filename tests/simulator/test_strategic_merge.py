@@ -110,3 +110,9 @@ def test_an_element_without_its_key_is_refused() -> None:
 def test_unknown_directives_are_refused() -> None:
     with pytest.raises(StrategicMergeError, match="Unknown patch type: explode"):
         strategic_merge({}, {"$patch": "explode"})
+
+
+@pytest.mark.parametrize("directive", ["$retainKeys", "$deleteFromPrimitiveList/finalizers", "$setElementOrder/ports"])
+def test_directives_that_are_no_lists_are_refused(directive: str) -> None:
+    with pytest.raises(StrategicMergeError, match="must be a list, not 1"):
+        strategic_merge({"ports": []}, {directive: 1})

@@ -35,7 +35,7 @@ def test_ages_are_written_as_by_kubectl(seconds: float, text: str) -> None:
 
 
 def row(plural: str, fields: Json) -> dict[str, Any]:
-    resource = TypeRegistry().core(plural)
+    resource = next(one for one in TypeRegistry() if one.qualified == plural)
     names = [column["name"] for column in table_columns(resource)]
     metadata = {"name": "x", "creationTimestamp": BORN, **fields.pop("metadata", {})}
     cells = table_row(resource, {"metadata": metadata, **fields}, NOW)
@@ -127,3 +127,61 @@ async def test_rows_carry_as_much_of_their_object_as_asked(api: Api, include: st
     assert table["kind"] == "Table"
     (shown,) = table["rows"]
     assert shown.get("object", {}).get("kind") == has
+
+
+def test_daemon_sets_and_cron_jobs_are_counted() -> None:
+    counts = {"desiredNumberScheduled": 3, "currentNumberScheduled": 2, "numberReady": 1}
+    template = {"spec": {"nodeSelector": {"disk": "ssd"}, "containers": [{"name": "c", "image": "i"}]}}
+    shown = row("daemonsets.apps", {"spec": {"template": template}, "status": counts})
+    assert [shown[name] for name in ("Desired", "Current", "Ready", "Up-to-date", "Node Selector", "Images")] == [
+        *(3, 2, 1, 0),
+        *("disk=ssd", "i"),
+    ]
+    job = {"schedule": "@daily", "jobTemplate": {"spec": {"template": template}}}
+    shown = row("cronjobs.batch", {"spec": job, "status": {"active": [{}], "lastScheduleTime": BORN}})
+    assert [shown[name] for name in ("Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Containers")] == [
+        *("@daily", "<none>", "False", 1),
+        *("60m", "c"),
+    ]
+
+
+def test_ingresses_show_the_first_three_hosts() -> None:
+    rules = [{"host": f"{number}.example.com"} for number in range(5)]
+    shown = row("ingresses.networking.k8s.io", {"spec": {"rules": rules, "tls": [{}]}})
+    assert shown["Hosts"] == "0.example.com,1.example.com,2.example.com + 2 more..."
+    assert (shown["Class"], shown["Ports"]) == ("<none>", "80, 443")
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ({}, "pending"),
+        ({"allocation": {"devices": {}}}, "allocated"),
+        ({"allocation": {"devices": {}}, "reservedFor": [{}]}, "allocated,reserved"),
+    ],
+)
+def test_resource_claims_show_their_state(status: Any, state: str) -> None:
+    assert row("resourceclaims.resource.k8s.io", {"status": status})["State"] == state
+
+
+def test_quotas_show_what_is_used_of_requests_and_limits() -> None:
+    status = {"hard": {"pods": "5", "limits.cpu": "2"}, "used": {"pods": "1"}}
+    shown = row("resourcequotas", {"status": status})
+    assert (shown["Request"], shown["Limit"]) == ("pods: 1/5", "limits.cpu: 0/2")
+
+
+def test_autoscalers_bindings_revisions_and_pod_groups() -> None:
+    target = {"type": "Utilization", "averageUtilization": 50}
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": metrics, "maxReplicas": 3}
+    shown = row("horizontalpodautoscalers.autoscaling", {"spec": spec})
+    assert (shown["Reference"], shown["Targets"], shown["MinPods"]) == ("Deployment/d", "cpu: <unknown>/50%", "<unset>")
+    subjects = [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "namespace": "n", "name": "s"}]
+    shown = row(
+        "rolebindings.rbac.authorization.k8s.io", {"roleRef": {"kind": "Role", "name": "r"}, "subjects": subjects}
+    )
+    assert (shown["Role"], shown["Users"], shown["ServiceAccounts"]) == ("Role/r", "u", "n/s")
+    condition = {"type": "PodGroupScheduled", "status": "True"}
+    group = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}, "status": {"conditions": [condition]}}
+    shown = row("podgroups.scheduling.k8s.io", group)
+    assert (shown["Policy"], shown["Workload"], shown["Status"]) == ("Gang", "<none>", "Scheduled")

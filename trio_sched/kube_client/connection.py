@@ -352,6 +352,7 @@ async def connect(
     max_connections: int = MAX_CONNECTIONS,
     request_seconds: float = REQUEST_SECONDS,
     transport: httpx.AsyncBaseTransport | None = None,
+    caller: Caller | None = None,
 ) -> AsyncGenerator[KubeClient, None]:
     """Open a client for the server of *settings*; nothing is sent before the first request.
 
@@ -363,13 +364,13 @@ async def connect(
         max_connections: requests in flight; more wait in a queue.
         request_seconds: the timeout of a whole request.
         transport: sends the requests instead of network connections: to an API server in this process. It stays open.
+        caller: beside *transport*, sends what goes through no httpx client, which is nearly everything.
 
     Raises:
         KubeconfigError: a certificate, key or proxy is not usable.
     """
     tls = TlsSource(settings.tls)
     pool: Pool | None = None
-    caller: Caller
     if transport is None:
         if settings.is_tls:
             tls.context()  # unusable certificates are an error at the start, not on the first request
@@ -379,7 +380,7 @@ async def connect(
             max_connections=max_connections,
             request_seconds=request_seconds,
         )
-    else:
+    elif caller is None:
         from trio_sched.kube_client.transport import HttpxCaller
 
         caller = HttpxCaller(transport, settings.server, request_seconds=request_seconds)

@@ -42,7 +42,6 @@ Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 
 _NO_HEADERS: Mapping[str, str] = {}
-_HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 _GZIP_THRESHOLD_BYTES = 128 * 1024
 _RETURNS_DELETED = frozenset(
     {
@@ -269,8 +268,8 @@ class ApiServer:
 
     def _serve_non_resource(self, request: Request) -> Response:
         path, types = request.path.rstrip("/") or "/", self.state.types
-        if path in _HEALTH_PATHS:
-            return Response(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
+        if (healthy := discovery.health(path, verbose="verbose" in request.parameters)) is not None:
+            return Response(200, healthy, {"content-type": "text/plain; charset=utf-8"})
         if path == "/version":
             return Response(200, _encode(discovery.VERSION))
         if path == "/openapi/v2":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 from attrs import define, field
@@ -22,8 +22,8 @@ class Arrivals:
 
     waiting: list[tuple[float, Manifest]] = field(factory=list)
 
-    async def run(self, server: ApiServer) -> None:
-        """Create each object when its time has come.
+    async def run(self, server: ApiServer, no_room: Callable[[ManifestProblem], None] | None = None) -> None:
+        """Create each object when its time has come; see `populate`.
 
         Raises:
             ManifestError: the server refuses one.
@@ -33,7 +33,7 @@ class Arrivals:
             seconds, _manifest = self.waiting[0]
             await trio.sleep_until(began + seconds)
             now = [manifest for due, manifest in self.waiting if due == seconds]
-            populate(server, now)
+            populate(server, now, no_room)
             self.waiting = [later for later in self.waiting if later[0] != seconds]
 
 

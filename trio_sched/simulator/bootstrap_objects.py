@@ -1,6 +1,6 @@
 """The objects that an API server creates when it starts: system namespaces and priority classes, its own service."""
 
-from typing import Any
+from typing import Any, Final
 
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.lifecycle import create
@@ -21,6 +21,12 @@ _PRIORITY_CLASSES = (
         "Used for system critical pods that must not be moved from their current node.",
     ),
 )
+BOOTSTRAP_OBJECTS: Final = frozenset(
+    {("namespaces", name) for name in _NAMESPACES}
+    | {("priorityclasses.scheduling.k8s.io", name) for name, _, _ in _PRIORITY_CLASSES}
+    | {("services", "default/kubernetes")}
+)
+"""Collection and key of each."""
 
 
 def create_bootstrap_objects(state: ClusterState) -> None:

@@ -25,6 +25,19 @@ VERSION: Json = {
 }
 
 
+_HEALTH_CHECKS = ("ping", "log", "etcd")
+
+
+def health(path: str, *, verbose: bool) -> bytes | None:
+    """The answer to ``/livez``, ``/readyz/ping`` and the like; ``None`` if *path* is no such path."""
+    _, page, *check = path.split("/")
+    if page not in ("healthz", "livez", "readyz") or (check and (len(check) > 1 or check[0] not in _HEALTH_CHECKS)):
+        return None
+    if check or not verbose:
+        return b"ok"
+    return "".join([*(f"[+]{one} ok\n" for one in _HEALTH_CHECKS), f"{page} check passed\n"]).encode()
+
+
 def api_versions() -> Json:
     """The answer to ``/api``."""
     return {

@@ -1,12 +1,12 @@
 """Content negotiation: the form of the response, and the media type of the request's body."""
 
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from attrs import frozen
 
-from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.files import decode_text
 from trio_sched.documents.yaml_reader import read_plain_documents
 from trio_sched.simulator.protobuf_bodies import PROTOBUF_TYPE, read_protobuf
@@ -18,6 +18,10 @@ Form = Literal["object", "table", "metadata"]
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
 AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+MOST_LEVELS: Final = 100
+"""How deep bodies may be nested; real objects are a third of that at most."""
+TOO_DEEP: Final = f"the request's body is nested more than {MOST_LEVELS} levels deep"
 
 _decode = msgspec.json.Decoder().decode
 
@@ -89,12 +93,21 @@ def read_body(body: bytes, content_type: str) -> Any:
     """
     if not body:
         return None
+    value = _read(body, content_type)
+    if (body.count(b"{") + body.count(b"[") > MOST_LEVELS or not body.startswith(b"{")) and is_too_deep(value):
+        raise bad_request(TOO_DEEP)
+    return value
+
+
+def _read(body: bytes, content_type: str) -> Any:
     kind = content_type if content_type == JSON_TYPE else media_type(content_type)
     if kind in (JSON_TYPE, "") or kind.endswith("+json"):
         try:
             return _decode(body)
         except msgspec.DecodeError as error:
             raise bad_request(f"error decoding request body as JSON: {error}") from error
+        except RecursionError:
+            raise bad_request(TOO_DEEP) from None
     if kind == YAML_TYPE or kind.endswith("+yaml"):
         try:
             return next((document.value for document in read_plain_documents(decode_text(body))), None)
@@ -103,6 +116,21 @@ def read_body(body: bytes, content_type: str) -> Any:
     if kind == PROTOBUF_TYPE and (found := read_protobuf(body)) is not None:
         return found
     raise unsupported_media_type([JSON_TYPE, YAML_TYPE])
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether *value* is nested deeper than bodies may be."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def read_object(body: bytes, content_type: str) -> Json:
@@ -115,3 +143,17 @@ def read_object(body: bytes, content_type: str) -> Json:
     if not isinstance(value, dict):
         raise bad_request("the request's body is no object")
     return value
+
+
+def mapping(value: Json, name: str) -> Json:
+    """The field *name* of *value*; empty if it is missing.
+
+    Raises:
+        ApiError: 400, it is something else than an object.
+    """
+    found = value.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise bad_request(f"{name} must be an object, not {shortened(repr(found))}")
+    return found

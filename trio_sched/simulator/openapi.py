@@ -1,10 +1,13 @@
 """OpenAPI for kubectl: which operations take ``fieldValidation``, and the fields of every kind.
 
-kubectl reads it before it creates or applies, and for ``explain``; there are no descriptions.
+kubectl reads it before it creates or applies, and for ``explain``; only custom resources have descriptions.
 """
 
 from functools import cache
 from typing import Any, Final
+from zlib import crc32
+
+import msgspec
 
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry
 from trio_sched.simulator.validation.shapes import fields_of, message_of_kind, raw_table
@@ -17,11 +20,12 @@ _INFO = {"title": "Kubernetes", "version": "v1.36.2"}
 def openapi_index(types: TypeRegistry) -> Json:
     """The answer to ``/openapi/v3``."""
     paths = {}
+    custom = [(one.collection, one.version, one.schema.keywords) for one in types if one.schema is not None]
+    # kubectl caches the document as long as the hash stays the same.
+    digest = f"{sum(1 for _ in types):X}-{crc32(msgspec.json.encode(custom)):X}"
     for group, versions in types.groups().items():
         for version in versions:
             path = f"apis/{group}/{version}" if group else f"api/{version}"
-            # kubectl caches the document as long as the hash stays the same.
-            digest = f"{sum(1 for _ in types):X}"
             paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
     return {"paths": paths}
 
@@ -65,6 +69,11 @@ def _schemas(resources: list[ResourceType]) -> Json:
     for resource in resources:
         message = message_of_kind(resource.api_version, resource.kind)
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        if resource.custom:
+            for needed in _reachable(_METADATA):
+                schemas.setdefault(needed, _schema(needed))
+            schemas[message] = {**_custom_schema(resource), "x-kubernetes-group-version-kind": [kind]}
+            continue
         for needed in _reachable(message):
             schemas.setdefault(needed, _schema(needed))
         schemas[message] = {**_schema(message), "x-kubernetes-group-version-kind": [kind]}
@@ -85,11 +94,8 @@ def _reachable(message: str) -> frozenset[str]:
 
 @cache
 def _schema(message: str) -> Json:
-    fields = fields_of(message)
-    if not fields:  # a custom resource
-        return {"type": "object"}
     properties = {}
-    for name, field in fields.items():
+    for name, field in fields_of(message).items():
         shown = dict(_type(field.type))
         if field.patch_strategy:
             shown["x-kubernetes-patch-strategy"] = field.patch_strategy
@@ -97,6 +103,15 @@ def _schema(message: str) -> Json:
             shown["x-kubernetes-patch-merge-key"] = field.merge_key
         properties[name] = shown
     return {"type": "object", "properties": properties}
+
+
+_METADATA: Final = "meta.v1.ObjectMeta"
+
+
+def _custom_schema(resource: ResourceType) -> Json:
+    given: Json = {"type": "object"} if resource.schema is None else resource.schema.keywords
+    texts = {name: _SCALARS["string"] for name in ("apiVersion", "kind")}
+    return {**given, "properties": {**(given.get("properties") or {}), **texts, "metadata": _type(_METADATA)}}
 
 
 def _type(type_: str) -> Json:

@@ -1,11 +1,19 @@
 """The patch formats an API server takes: what each makes of an object."""
 
 import copy
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from trio_sched.errors import TrioSchedError
 
 Json = dict[str, Any]
+
+_MOST_OPERATIONS: Final = 10_000
+_MOST_COPIED_BYTES: Final = 3 << 20
+_LONGEST_INDEX: Final = 10
+
+_encode = msgspec.json.Encoder().encode
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -43,10 +51,17 @@ def json_patch(current: Json, operations: Any) -> Json:
     """
     if not isinstance(operations, list):
         raise PatchError("a JSON patch is a list of operations")
+    if len(operations) > _MOST_OPERATIONS:
+        raise PatchError(f"a JSON patch has at most {_MOST_OPERATIONS} operations, not {len(operations)}")
     document: Any = copy.deepcopy(current)
+    copied = 0
     for operation in operations:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
             raise PatchError("an operation of a JSON patch is an object with op and path")
+        if operation.get("op") == "copy":
+            copied += len(_encode(_find(document, str(operation.get("from")))))
+            if copied > _MOST_COPIED_BYTES:
+                raise PatchError(f"the copy operations of a JSON patch copy more than {_MOST_COPIED_BYTES} bytes")
         document = _apply(document, operation)
     if not isinstance(document, dict):
         raise PatchError("the patch leaves something that is no object")
@@ -97,7 +112,7 @@ def _steps(path: str) -> list[str]:
 
 
 def _index(container: list[Any], step: str, *, length: int, path: str) -> int:
-    if not step.lstrip("-").isdigit():
+    if not (step.isascii() and step.removeprefix("-").isdigit() and len(step) < _LONGEST_INDEX):
         raise PatchError(f"unable to find {path}: {step!r} is no index")
     index = int(step)
     if not 0 <= index < length:

@@ -35,8 +35,7 @@ def serve_token(state: ClusterState, target: Target, request: Request) -> Respon
     Raises:
         ApiError: 404 no such service account.
     """
-    if target.name != "default":  # every namespace of a real cluster has one of that name
-        require(state, target.resource, target.namespace, target.name)
+    require(state, target.resource, target.namespace, target.name)
     wanted = read_object(request.body, request.headers.get("content-type", ""))
     spec: Json = wanted.get("spec") or {}
     seconds = spec.get("expirationSeconds")

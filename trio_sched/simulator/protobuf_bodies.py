@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from struct import error as struct_error
 from struct import unpack
 from typing import Any
 
@@ -50,7 +51,7 @@ def read_protobuf(body: bytes) -> dict[str, Any] | None:
         if message not in raw_table() or message.startswith("apiextensions."):
             return None  # the schema in a CustomResourceDefinition is a message that the table does not have
         return {"apiVersion": api_version, "kind": kind, **_read(_bytes(envelope.get(2, b"")), message)}
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, OverflowError, OSError, struct_error, RecursionError) as error:
         raise bad_request(f"error decoding request body as protobuf: {error}") from error
 
 

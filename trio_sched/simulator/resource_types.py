@@ -6,7 +6,18 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from trio_sched.simulator.validation.custom_schemas import Schema, compile_schema
+
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@frozen
+class ScalePaths:
+    """Where the ``scale`` subresource of a custom resource reads and writes, as the steps from field to field."""
+
+    wanted: tuple[str, ...] = ("spec", "replicas")
+    actual: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True, eq=False)
@@ -20,6 +31,9 @@ class ResourceType:
         blind_updates: a PUT without ``resourceVersion`` is accepted.
         keeps_status_on_create: a creator may set ``status`` (kubelets create their node so).
         computed: objects are made of others when they are asked for; nobody writes them.
+        schema: what the fields of a custom resource may be, if its definition says that.
+        printed_columns: for custom ones, what their tables show, as their definition has it.
+        scale_paths: for custom ones, where the wanted and the actual number of replicas and the selector stand.
     """
 
     group: str
@@ -36,6 +50,9 @@ class ResourceType:
     keeps_status_on_create: bool = False
     custom: bool = False
     computed: bool = False
+    schema: Schema | None = field(default=None, repr=False)
+    scale_paths: ScalePaths | None = None
+    printed_columns: tuple[dict[str, Any], ...] = ()
     api_version: str = field(init=False)
     qualified: str = field(init=False)
     prefix: bytes = field(init=False)
@@ -228,6 +245,10 @@ class TypeRegistry:
         """The resource of this version and kind, if it is served."""
         return self._kinds.get((api_version, kind))
 
+    def built_in(self, api_version: str, kind: str) -> ResourceType:
+        """A built-in resource, which is always served."""
+        return self._kinds[api_version, kind]
+
     def core(self, plural: str) -> ResourceType:
         """A resource of the core group, which is always served."""
         return self._types["", "v1", plural]
@@ -256,6 +277,7 @@ def custom_types(definition: dict[str, Any]) -> list[ResourceType]:
         if not version.get("served", True):
             continue
         subresources = version.get("subresources") or {}
+        scale = subresources.get("scale")
         types.append(
             ResourceType(
                 group=spec["group"],
@@ -265,11 +287,20 @@ def custom_types(definition: dict[str, Any]) -> list[ResourceType]:
                 namespaced=spec.get("scope", "Namespaced") == "Namespaced",
                 short_names=tuple(names.get("shortNames") or ()),
                 categories=tuple(names.get("categories") or ()),
-                subresources=("status",) if "status" in subresources else (),
+                subresources=tuple(name for name in ("status", "scale") if subresources.get(name) is not None),
                 counts_generations=True,
                 blind_updates=False,
                 keeps_status_on_create="status" not in subresources,
                 custom=True,
+                schema=compile_schema((version.get("schema") or {}).get("openAPIV3Schema")),
+                printed_columns=tuple(version.get("additionalPrinterColumns") or ()),
+                scale_paths=None if scale is None else _scale_paths(scale),
             )
         )
     return types
+
+
+def _scale_paths(scale: dict[str, Any]) -> ScalePaths:
+    """The paths of a definition, which have the form ``.spec.replicas``."""
+    names = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    return ScalePaths(*(tuple((scale.get(name) or "").split(".")[1:]) for name in names))

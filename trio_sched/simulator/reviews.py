@@ -5,6 +5,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from trio_sched.simulator.negotiation import mapping
+
 Json = dict[str, Any]
 
 
@@ -60,7 +62,7 @@ class AccessRules:
 
     def answer(self, review: ReviewType, body: Json) -> Json:
         """*body* with the status that answers it."""
-        spec = body.get("spec") or {}
+        spec, metadata = mapping(body, "spec"), mapping(body, "metadata")
         status: Json
         match review.kind:
             case "TokenReview":
@@ -76,7 +78,7 @@ class AccessRules:
         return {
             "kind": review.kind,
             "apiVersion": f"{review.group}/{review.version}",
-            "metadata": body.get("metadata") or {},
+            "metadata": metadata,
             "spec": spec,
             "status": status,
         }

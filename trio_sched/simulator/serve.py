@@ -1,6 +1,7 @@
 """The API server on a port, for kubectl and other clients."""
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypercorn.typing import Framework
 from trio_sched.simulator.api_server import ApiServer, ServerStopped
 from trio_sched.simulator.faults import ReplyDropped
 from trio_sched.simulator.messages import Response
-from trio_sched.simulator.status_errors import internal_error, no_containers
+from trio_sched.simulator.status_errors import ApiError, internal_error, no_containers, too_large
 from trio_sched.simulator.watching import StreamCut
 
 Scope = MutableMapping[str, Any]
@@ -23,6 +24,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _CONNECTIONS_IN_WAIT = 1024
 _STREAM_WINDOWS = 1000
+_MOST_BODY_BYTES = 3 << 20
 
 log = logging.getLogger(__name__)
 
@@ -94,16 +96,20 @@ async def _application(server: ApiServer, scope: Scope, receive: Receive, send: 
     if scope["type"] == "websocket":
         await _refuse_websocket(scope, send)
         return
-    body = await read_body(receive)
+    body = await read_body(receive, _MOST_BODY_BYTES)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = scope["query_string"].decode("latin-1")
     try:
+        if len(body) > _MOST_BODY_BYTES:
+            raise too_large(_MOST_BODY_BYTES)
         response = await server.handle(scope["method"], scope["path"], query, headers, body)
     except (ServerStopped, ReplyDropped):
         # A content length without a body: the connection breaks before the client has a reply.
         promised = [(b"content-length", b"1")]
         await send({"type": "http.response.start", "status": 200, "headers": promised})
         return
+    except ApiError as error:
+        response = Response(error.code, error.body())
     except Exception as error:  # a fault of this server must not look like the user's
         details = log.isEnabledFor(logging.DEBUG)
         log.error("%s %s failed: %s: %s", scope["method"], scope["path"], type(error).__name__, error, exc_info=details)
@@ -148,15 +154,17 @@ async def live(receive: Receive, send: Send) -> None:
             return
 
 
-async def read_body(receive: Receive) -> bytes:
-    """The whole body of a request."""
+async def read_body(receive: Receive, most_bytes: float = math.inf) -> bytes:
+    """The whole body of a request; of one that is longer than *most_bytes*, what there was when that was noticed."""
     message = await receive()
     if not message.get("more_body"):
         return bytes(message.get("body", b""))
     chunks = [message.get("body", b"")]
-    while message.get("more_body"):
+    size = len(chunks[0])
+    while message.get("more_body") and size <= most_bytes:
         message = await receive()
         chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
     return b"".join(chunks)
 
 

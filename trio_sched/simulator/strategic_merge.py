@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator.validation.shapes import Field, fields_of
 
@@ -41,20 +42,33 @@ def strategic_merge(current: Json, patch: Json, message: str = "") -> Json:
         raise StrategicMergeError(f"Unknown patch type: {directive}")
     merged = dict(current)
     if _RETAIN_KEYS in patch:
-        retained = set(patch[_RETAIN_KEYS])
+        retained = _listed(patch, _RETAIN_KEYS)
         merged = {name: value for name, value in merged.items() if name in retained}
-    for name, value in patch.items():
+    for name in patch:
         if name.startswith(_DELETE_FROM):
             field = name.removeprefix(_DELETE_FROM)
-            unwanted = value
+            unwanted = _listed(patch, name)
             merged[field] = [element for element in merged.get(field) or () if element not in unwanted]
     for name, value in patch.items():
         if not name.startswith("$"):
             _merge_field(merged, name, value, fields_of(message).get(name, _UNKNOWN))
-    for name, value in patch.items():
+    for name in patch:
         if name.startswith(_ORDER):
-            _set_order(merged, field := name.removeprefix(_ORDER), value, fields_of(message).get(field, _UNKNOWN))
+            field = name.removeprefix(_ORDER)
+            _set_order(merged, field, _listed(patch, name), fields_of(message).get(field, _UNKNOWN))
     return merged
+
+
+def _listed(patch: Json, directive: str) -> list[Any]:
+    """The list that *directive* has.
+
+    Raises:
+        StrategicMergeError: it has something else.
+    """
+    found = patch[directive]
+    if not isinstance(found, list):
+        raise StrategicMergeError(f"{directive} must be a list, not {shortened(repr(found))}")
+    return found
 
 
 def _merge_field(merged: Json, name: str, value: Any, field: Field) -> None:
@@ -68,10 +82,10 @@ def _merge_field(merged: Json, name: str, value: Any, field: Field) -> None:
         merged[name] = strategic_merge(existing if isinstance(existing, dict) else {}, value, field.type)
     elif isinstance(value, list):
         existing = merged.get(name)
+        known = existing if isinstance(existing, list) else []
         if field.merge_key and all(isinstance(element, dict) for element in value):
-            merged[name] = _merge_list(existing or [], value, field.merge_key, field.type.removeprefix("list "))
+            merged[name] = _merge_list(known, value, field.merge_key, field.type.removeprefix("list "))
         elif field.merge_key == "":
-            known = existing or []
             merged[name] = [*known, *(element for element in value if element not in known)]
         else:
             merged[name] = value
@@ -104,9 +118,8 @@ def _set_order(merged: Json, name: str, order: list[Any], field: Field) -> None:
     key = field.merge_key
     identity: Callable[[Any], Any] = (lambda element: element.get(key)) if key else (lambda element: element)
     wanted = [entry.get(key) if key and isinstance(entry, dict) else entry for entry in order]
-    rank = {value: position for position, value in enumerate(wanted)}
-    listed = sorted((e for e in elements if identity(e) in rank), key=lambda element: rank[identity(element)])
-    others = [element for element in elements if identity(element) not in rank]
+    listed = sorted((e for e in elements if identity(e) in wanted), key=lambda e: wanted.index(identity(e)))
+    others = [element for element in elements if identity(element) not in wanted]
     # Elements that the patch does not name were added by other writers; they stay behind those that it names.
     merged[name] = listed + others
 

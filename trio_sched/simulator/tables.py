@@ -1,43 +1,16 @@
 """The tables kubectl prints: which columns each kind has, and what stands in them."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from trio_sched.simulator.ages import since
 from trio_sched.simulator.clock import parse_timestamp
+from trio_sched.simulator.custom_tables import custom_columns, custom_row
+from trio_sched.simulator.plain_tables import PLAIN_TABLES
 from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.table_cells import Table, age, columns, joined, name, template_columns
 
 Json = dict[str, Any]
-RowMaker = Callable[[Json, datetime], list[Any]]
-
-
-def _columns(*names: str, wide: tuple[str, ...] = ()) -> list[Json]:
-    columns: list[Json] = []
-    for priority, group in ((0, names), (1, wide)):
-        for name in group:
-            columns.append(
-                {
-                    "name": name,
-                    "type": "string",
-                    "format": "name" if name == "Name" else "",
-                    "description": "",
-                    "priority": priority,
-                }
-            )
-    return columns
-
-
-def _age(fields: Json, now: datetime) -> str:
-    return since(fields["metadata"].get("creationTimestamp"), now)
-
-
-def _name(fields: Json) -> str:
-    return str(fields["metadata"]["name"])
-
-
-def _joined(values: list[str], empty: str = "<none>") -> str:
-    return ",".join(values) if values else empty
 
 
 def _pod_reason(fields: Json) -> str:
@@ -64,11 +37,11 @@ def _pod_row(fields: Json, now: datetime) -> list[Any]:
     holding = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
     met = sum(gate.get("conditionType") in holding for gate in gates)
     return [
-        _name(fields),
+        name(fields),
         f"{sum(bool(one.get('ready')) for one in statuses)}/{len(spec.get('containers') or ())}",
         _pod_reason(fields),
         str(sum(one.get("restartCount", 0) for one in statuses)),
-        _age(fields, now),
+        age(fields, now),
         status.get("podIP") or "<none>",
         spec.get("nodeName") or "<none>",
         status.get("nominatedNodeName") or "<none>",
@@ -90,10 +63,10 @@ def _node_row(fields: Json, now: datetime) -> list[Any]:
     roles = sorted(label.removeprefix(marker) for label in labels if label.startswith(marker))
     addresses = {address.get("type"): address.get("address") for address in status.get("addresses") or ()}
     return [
-        _name(fields),
+        name(fields),
         state,
-        _joined([role for role in roles if role]),
-        _age(fields, now),
+        joined([role for role in roles if role]),
+        age(fields, now),
         info.get("kubeletVersion", ""),
         addresses.get("InternalIP") or "<none>",
         addresses.get("ExternalIP") or "<none>",
@@ -126,7 +99,7 @@ def _event_row(fields: Json, now: datetime) -> list[Any]:
         ", ".join(origin),
         since(first, now),
         count,
-        _name(fields),
+        name(fields),
     ]
 
 
@@ -138,50 +111,38 @@ def _service_row(fields: Json, now: datetime) -> list[Any]:
         ports.append(f"{port.get('port')}{node_port}/{port.get('protocol', 'TCP')}")
     selector = [f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items())]
     return [
-        _name(fields),
+        name(fields),
         spec.get("type", "ClusterIP"),
         spec.get("clusterIP") or "<none>",
-        _joined(spec.get("externalIPs") or []),
-        _joined(ports),
-        _age(fields, now),
-        _joined(selector),
-    ]
-
-
-def _template_columns(fields: Json) -> list[Any]:
-    spec = fields.get("spec") or {}
-    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or []
-    chosen = spec.get("selector") or {}
-    labels = chosen.get("matchLabels", chosen if all(isinstance(v, str) for v in chosen.values()) else {})
-    return [
-        ",".join(container.get("name", "") for container in containers),
-        ",".join(container.get("image", "") for container in containers),
-        _joined([f"{key}={value}" for key, value in sorted(labels.items())]),
+        joined(spec.get("externalIPs") or []),
+        joined(ports),
+        age(fields, now),
+        joined(selector),
     ]
 
 
 def _deployment_row(fields: Json, now: datetime) -> list[Any]:
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     return [
-        _name(fields),
+        name(fields),
         f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}",
         status.get("updatedReplicas", 0),
         status.get("availableReplicas", 0),
-        _age(fields, now),
-        *_template_columns(fields),
+        age(fields, now),
+        *template_columns(fields),
     ]
 
 
 def _replica_set_row(fields: Json, now: datetime) -> list[Any]:
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     counts = [spec.get("replicas", 1), status.get("replicas", 0), status.get("readyReplicas", 0)]
-    return [_name(fields), *counts, _age(fields, now), *_template_columns(fields)]
+    return [name(fields), *counts, age(fields, now), *template_columns(fields)]
 
 
 def _stateful_set_row(fields: Json, now: datetime) -> list[Any]:
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}"
-    return [_name(fields), ready, _age(fields, now), *_template_columns(fields)[:2]]
+    return [name(fields), ready, age(fields, now), *template_columns(fields)[:2]]
 
 
 def _job_row(fields: Json, now: datetime) -> list[Any]:
@@ -191,21 +152,21 @@ def _job_row(fields: Json, now: datetime) -> list[Any]:
     began, ended = status.get("startTime"), parse_timestamp(status.get("completionTime") or "")
     took = since(began, ended or now) if began else ""
     completions = f"{status.get('succeeded', 0)}/{spec.get('completions', 1)}"
-    return [_name(fields), state, completions, took, _age(fields, now), *_template_columns(fields)]
+    return [name(fields), state, completions, took, age(fields, now), *template_columns(fields)]
 
 
 def _claim_row(fields: Json, now: datetime) -> list[Any]:
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     phase = "Terminating" if "deletionTimestamp" in fields["metadata"] else status.get("phase", "")
     return [
-        _name(fields),
+        name(fields),
         phase,
         spec.get("volumeName", ""),
         (status.get("capacity") or {}).get("storage", ""),
         _access_modes(status.get("accessModes") if spec.get("volumeName") else []),
         spec.get("storageClassName", ""),
         spec.get("volumeAttributesClassName") or "<unset>",
-        _age(fields, now),
+        age(fields, now),
         spec.get("volumeMode", "<unset>"),
     ]
 
@@ -214,7 +175,7 @@ def _volume_row(fields: Json, now: datetime) -> list[Any]:
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     claim = spec.get("claimRef") or {}
     return [
-        _name(fields),
+        name(fields),
         (spec.get("capacity") or {}).get("storage", ""),
         _access_modes(spec.get("accessModes")),
         spec.get("persistentVolumeReclaimPolicy", ""),
@@ -223,7 +184,7 @@ def _volume_row(fields: Json, now: datetime) -> list[Any]:
         spec.get("storageClassName", ""),
         spec.get("volumeAttributesClassName") or "<unset>",
         status.get("reason", ""),
-        _age(fields, now),
+        age(fields, now),
         spec.get("volumeMode", "<unset>"),
     ]
 
@@ -240,64 +201,63 @@ def _storage_class_row(fields: Json, now: datetime) -> list[Any]:
     marks = fields["metadata"].get("annotations") or {}
     default = marks.get("storageclass.kubernetes.io/is-default-class") == "true"
     return [
-        _name(fields) + (" (default)" if default else ""),
+        name(fields) + (" (default)" if default else ""),
         fields.get("provisioner", ""),
         fields.get("reclaimPolicy", "Delete"),
         fields.get("volumeBindingMode", "Immediate"),
         "true" if fields.get("allowVolumeExpansion") else "false",
-        _age(fields, now),
+        age(fields, now),
     ]
 
 
 def _budget_row(fields: Json, now: datetime) -> list[Any]:
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     return [
-        _name(fields),
+        name(fields),
         str(spec.get("minAvailable", "N/A")),
         str(spec.get("maxUnavailable", "N/A")),
         status.get("disruptionsAllowed", 0),
-        _age(fields, now),
+        age(fields, now),
     ]
 
 
 def _priority_class_row(fields: Json, now: datetime) -> list[Any]:
     value, default = fields.get("value", 0), bool(fields.get("globalDefault"))
     policy = fields.get("preemptionPolicy", "PreemptLowerPriority")
-    return [_name(fields), value, default, _age(fields, now), policy]
+    return [name(fields), value, default, age(fields, now), policy]
 
 
 def _lease_row(fields: Json, now: datetime) -> list[Any]:
-    return [_name(fields), (fields.get("spec") or {}).get("holderIdentity") or "", _age(fields, now)]
+    return [name(fields), (fields.get("spec") or {}).get("holderIdentity") or "", age(fields, now)]
 
 
 def _namespace_row(fields: Json, now: datetime) -> list[Any]:
-    return [_name(fields), (fields.get("status") or {}).get("phase", ""), _age(fields, now)]
+    return [name(fields), (fields.get("status") or {}).get("phase", ""), age(fields, now)]
 
 
 def _data_row(fields: Json, now: datetime) -> list[Any]:
-    return [_name(fields), len(fields.get("data") or ()) + len(fields.get("binaryData") or ()), _age(fields, now)]
+    return [name(fields), len(fields.get("data") or ()) + len(fields.get("binaryData") or ()), age(fields, now)]
 
 
 def _secret_row(fields: Json, now: datetime) -> list[Any]:
-    return [_name(fields), fields.get("type", "Opaque"), len(fields.get("data") or ()), _age(fields, now)]
+    return [name(fields), fields.get("type", "Opaque"), len(fields.get("data") or ()), age(fields, now)]
 
 
 def _plain_row(fields: Json, now: datetime) -> list[Any]:
-    return [_name(fields), _age(fields, now)]
+    return [name(fields), age(fields, now)]
 
 
 _WORKLOAD_WIDE = ("Containers", "Images", "Selector")
-_CONTROLLED = _columns("Name", "Desired", "Current", "Ready", "Age", wide=_WORKLOAD_WIDE)
+_CONTROLLED = columns("Name", "Desired", "Current", "Ready", "Age", wide=_WORKLOAD_WIDE)
 
-_TABLES: dict[str, tuple[list[Json], RowMaker]] = {
+_TABLES: dict[str, Table] = {
+    **PLAIN_TABLES,
     "pods": (
-        _columns(
-            "Name", "Ready", "Status", "Restarts", "Age", wide=("IP", "Node", "Nominated Node", "Readiness Gates")
-        ),
+        columns("Name", "Ready", "Status", "Restarts", "Age", wide=("IP", "Node", "Nominated Node", "Readiness Gates")),
         _pod_row,
     ),
     "nodes": (
-        _columns(
+        columns(
             "Name",
             "Status",
             "Roles",
@@ -309,25 +269,25 @@ _TABLES: dict[str, tuple[list[Json], RowMaker]] = {
     ),
     "events": (
         [
-            *_columns("Last Seen", "Type", "Reason", "Object", "Message"),
-            *_columns(wide=("Subobject", "Source", "First Seen", "Count", "Name")),
+            *columns("Last Seen", "Type", "Reason", "Object", "Message"),
+            *columns(wide=("Subobject", "Source", "First Seen", "Count", "Name")),
         ],
         _event_row,
     ),
     "services": (
-        _columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
+        columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
         _service_row,
     ),
     "deployments.apps": (
-        _columns("Name", "Ready", "Up-to-date", "Available", "Age", wide=_WORKLOAD_WIDE),
+        columns("Name", "Ready", "Up-to-date", "Available", "Age", wide=_WORKLOAD_WIDE),
         _deployment_row,
     ),
     "replicasets.apps": (_CONTROLLED, _replica_set_row),
     "replicationcontrollers": (_CONTROLLED, _replica_set_row),
-    "statefulsets.apps": (_columns("Name", "Ready", "Age", wide=("Containers", "Images")), _stateful_set_row),
-    "jobs.batch": (_columns("Name", "Status", "Completions", "Duration", "Age", wide=_WORKLOAD_WIDE), _job_row),
+    "statefulsets.apps": (columns("Name", "Ready", "Age", wide=("Containers", "Images")), _stateful_set_row),
+    "jobs.batch": (columns("Name", "Status", "Completions", "Duration", "Age", wide=_WORKLOAD_WIDE), _job_row),
     "persistentvolumeclaims": (
-        _columns(
+        columns(
             "Name",
             "Status",
             "Volume",
@@ -341,7 +301,7 @@ _TABLES: dict[str, tuple[list[Json], RowMaker]] = {
         _claim_row,
     ),
     "persistentvolumes": (
-        _columns(
+        columns(
             "Name",
             "Capacity",
             "Access Modes",
@@ -357,28 +317,30 @@ _TABLES: dict[str, tuple[list[Json], RowMaker]] = {
         _volume_row,
     ),
     "storageclasses.storage.k8s.io": (
-        _columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"),
+        columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"),
         _storage_class_row,
     ),
     "poddisruptionbudgets.policy": (
-        _columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"),
+        columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"),
         _budget_row,
     ),
     "priorityclasses.scheduling.k8s.io": (
-        _columns("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"),
+        columns("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"),
         _priority_class_row,
     ),
-    "leases.coordination.k8s.io": (_columns("Name", "Holder", "Age"), _lease_row),
-    "namespaces": (_columns("Name", "Status", "Age"), _namespace_row),
-    "configmaps": (_columns("Name", "Data", "Age"), _data_row),
-    "secrets": (_columns("Name", "Type", "Data", "Age"), _secret_row),
+    "leases.coordination.k8s.io": (columns("Name", "Holder", "Age"), _lease_row),
+    "namespaces": (columns("Name", "Status", "Age"), _namespace_row),
+    "configmaps": (columns("Name", "Data", "Age"), _data_row),
+    "secrets": (columns("Name", "Type", "Data", "Age"), _secret_row),
 }
 
-_GENERIC: tuple[list[Json], RowMaker] = (_columns("Name", "Age"), _plain_row)
+_GENERIC: Table = (columns("Name", "Age"), _plain_row)
 
 
 def table_columns(resource: ResourceType) -> list[Json]:
     """The ``columnDefinitions`` of a table of *resource*."""
+    if resource.printed_columns:
+        return custom_columns(resource.printed_columns)
     return _TABLES.get(resource.collection, _GENERIC)[0]
 
 
@@ -390,4 +352,6 @@ def table_row(resource: ResourceType, fields: Json, now: datetime) -> list[Any]:
         fields: the object as stored.
         now: what ages are counted to.
     """
+    if resource.printed_columns:
+        return custom_row(resource.printed_columns, fields, now)
     return _TABLES.get(resource.collection, _GENERIC)[1](fields, now)

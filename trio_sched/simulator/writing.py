@@ -4,11 +4,20 @@ from typing import Any
 
 import msgspec
 
-from trio_sched.simulator.applying import apply_configuration
+from trio_sched.documents.errors import shortened
+from trio_sched.simulator.applying import apply_configuration, note_update, unusable
 from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.field_problems import FieldProblem
 from trio_sched.simulator.lifecycle import DeleteOptions, change, create, delete, require
 from trio_sched.simulator.messages import Request
-from trio_sched.simulator.negotiation import media_type, read_body, read_object
+from trio_sched.simulator.negotiation import (
+    TOO_DEEP,
+    is_too_deep,
+    mapping,
+    media_type,
+    read_body,
+    read_object,
+)
 from trio_sched.simulator.not_simulated import notice
 from trio_sched.simulator.object_store import StoredObject
 from trio_sched.simulator.other_versions import from_stored, to_stored
@@ -23,17 +32,11 @@ from trio_sched.simulator.patches import (
 )
 from trio_sched.simulator.reading import predicate_of
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import (
-    ApiError,
-    FieldProblem,
-    bad_request,
-    invalid,
-    not_found,
-    unsupported_media_type,
-)
+from trio_sched.simulator.status_errors import ApiError, bad_request, invalid, not_found, unsupported_media_type
 from trio_sched.simulator.strategic_merge import StrategicMergeError, strategic_merge
 from trio_sched.simulator.targets import Target
-from trio_sched.simulator.validation.decoding import decode, decode_custom
+from trio_sched.simulator.validation.custom_schemas import decode_custom
+from trio_sched.simulator.validation.decoding import decode
 from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
 
 Json = dict[str, Any]
@@ -52,7 +55,16 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
         ApiError: the body is unreadable or of another kind.
     """
     fields = read_object(request.body, request.headers.get("content-type", ""))
+    _check_kind(resource, fields)
+    fields = understood(resource, fields, request)
+    return to_stored(resource, fields)
+
+
+def _check_kind(resource: ResourceType, fields: Json) -> None:
     kind, api_version = fields.get("kind"), fields.get("apiVersion")
+    for name, value in (("kind", kind), ("apiVersion", api_version)):
+        if not isinstance(value, str | None):
+            raise bad_request(f"{name} must be a text, not {shortened(repr(value))}")
     if kind not in (None, "", resource.kind) or api_version not in (None, "", resource.api_version):
         group, _, version = (api_version or "").rpartition("/")
         message = (
@@ -62,8 +74,6 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
             else f'{kind} in version "{version or group}" cannot be handled as a {resource.kind}'
         )
         raise bad_request(message)
-    fields = understood(resource, fields, request)
-    return to_stored(resource, fields)
 
 
 def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
@@ -73,7 +83,7 @@ def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
         ApiError: 400, a value has the wrong type, or a field is not known and that is an error.
     """
     message = message_of_kind(resource.api_version, resource.kind)
-    decoded = decode(fields, message) if fields_of(message) else decode_custom(fields)
+    decoded = decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
     if not decoded.wrong and not decoded.unknown:
         return decoded.fields
     refused = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
@@ -116,6 +126,7 @@ def update_object(state: ClusterState, target: Target, request: Request) -> tupl
         if resource.collection not in _CREATED_BY_PUT or target.subresource:
             raise not_found(resource, target.name)
         return 201, create(state, resource, target.namespace, fields, dry_run=request.dry_run)
+    note_update(state, target, stored, fields, request, target.subresource)
     return 200, change(state, resource, stored, fields, subresource=target.subresource, dry_run=request.dry_run)
 
 
@@ -129,9 +140,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
         ApiError: 404 no such object, 415 an unknown type of patch, 400 or 422 one that cannot be applied to the object.
     """
     resource = target.resource
-    kind = media_type(request.headers.get("content-type", ""))
-    if kind not in PATCH_TYPES or (kind == STRATEGIC_MERGE_PATCH and resource.custom):
-        raise unsupported_media_type(PATCH_TYPES)
+    kind = patch_type(resource, request.headers.get("content-type", ""))
     patch = read_body(request.body, kind)
     if kind == APPLY_PATCH:
         manager = request.parameters.get("fieldManager")
@@ -140,6 +149,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
             raise _invalid_patch_options(problem)
         if not isinstance(patch, dict):
             raise bad_request("the request's body is no object")
+        patch = to_stored(resource, _applied(target, patch, request))
         return apply_configuration(state, target, patch, manager, force=request.flag("force"), dry_run=request.dry_run)
     stored = require(state, resource, target.namespace, target.name)
     current = _shown(resource, stored)
@@ -149,7 +159,41 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     _check_identity(resource, target.name, fields)
     # A patch without a version is applied to the stored version, which was read in this same step.
     fields["metadata"].setdefault("resourceVersion", str(stored.version))
+    note_update(state, target, stored, fields, request, target.subresource)
     return 200, change(state, resource, stored, fields, subresource=target.subresource, dry_run=request.dry_run)
+
+
+def _applied(target: Target, configuration: Json, request: Request) -> Json:
+    """*configuration* as it was understood; unlike elsewhere, fields that are not known are refused.
+
+    Raises:
+        ApiError: 400, it is of another kind, a value has the wrong type, or a field is not known.
+    """
+    resource = target.resource
+    kind, api_version = configuration.get("kind"), configuration.get("apiVersion")
+    if (kind, api_version) != (resource.kind, resource.api_version):
+        group, _, version = str(api_version or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={shortened(str(kind or ''))}")
+    warned = len(request.warnings)
+    fields = understood(resource, configuration, request)
+    if len(request.warnings) > warned:
+        unknown = request.warnings.pop().removeprefix('unknown field "').removesuffix('"')
+        raise unusable(target, f".{unknown}: field not declared in schema")
+    return fields
+
+
+def patch_type(resource: ResourceType, content_type: str) -> str:
+    """The media type of a patch for objects of *resource*.
+
+    Raises:
+        ApiError: 415, it is none.
+    """
+    kind = media_type(content_type)
+    if kind not in PATCH_TYPES or (kind == STRATEGIC_MERGE_PATCH and resource.custom):
+        raise unsupported_media_type(
+            [one for one in PATCH_TYPES if one != STRATEGIC_MERGE_PATCH or not resource.custom]
+        )
+    return kind
 
 
 def _shown(resource: ResourceType, stored: StoredObject) -> Json:
@@ -166,13 +210,18 @@ def patched(resource: ResourceType, name: str, current: Json, patch: Any, kind: 
     """
     try:
         if kind == JSON_PATCH:
-            return json_patch(current, patch)
+            outcome = json_patch(current, patch)
+            if is_too_deep(outcome):
+                raise bad_request(TOO_DEEP)
+            return outcome
         if not isinstance(patch, dict):
             raise bad_request("a patch of this type is an object")
         if kind == MERGE_PATCH:
             merged: Json = merge_patch(current, patch)
             return merged
         return strategic_merge(current, patch, message_of_kind(resource.api_version, resource.kind))
+    except RecursionError:
+        raise bad_request(TOO_DEEP) from None
     except StrategicMergeError as error:
         raise bad_request(str(error)) from error
     except PatchError as error:
@@ -207,10 +256,10 @@ def delete_options(body: Any, request: Request) -> DeleteOptions:
     if grace is None and "gracePeriodSeconds" in request.parameters:
         grace = request.parameters["gracePeriodSeconds"]
     try:
-        seconds = None if grace is None else int(grace)
-    except (TypeError, ValueError):
-        raise bad_request(f"gracePeriodSeconds is no number: {grace}") from None
-    preconditions = given.get("preconditions") or {}
+        seconds = None if grace is None else min(int(grace), _LONGEST_GRACE_SECONDS)
+    except (TypeError, ValueError, OverflowError):
+        raise bad_request(f"gracePeriodSeconds is no number: {shortened(repr(grace))}") from None
+    preconditions = mapping(given, "preconditions")
     return DeleteOptions(
         grace_seconds=seconds,
         uid=preconditions.get("uid"),
@@ -220,6 +269,8 @@ def delete_options(body: Any, request: Request) -> DeleteOptions:
     )
 
 
+_LONGEST_GRACE_SECONDS = 100 * 365 * 86_400
+"""Later than that nothing is compared with; times have an end."""
 _PROPAGATIONS = ("Background", "Foreground", "Orphan")
 
 

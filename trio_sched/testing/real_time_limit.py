@@ -116,5 +116,5 @@ def _place(task: trio.lowlevel.Task) -> str:
             place = f"{frame.f_code.co_name} at {frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
         if module == hook_times.__name__:  # a timed hook makes the steps of its coroutine by itself
-            awaited = frame.f_locals["self"].coroutine
+            awaited = frame.f_locals["awaited"]
     return place

@@ -22,6 +22,7 @@ from trio_sched.daemon.serving.messages import Request, Response
 from trio_sched.daemon.serving.pages import MetricsHandler
 from trio_sched.daemon.serving.routes import Routes
 from trio_sched.daemon.serving_settings import ServingSettings
+from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.plugin_api import Wait, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
@@ -163,8 +164,13 @@ async def test_stacks_are_sampled(running: Running) -> None:
 
 async def test_hooks_that_keep_the_loop_busy_are_listed(running: Running) -> None:
     times = running.cluster.scheduler.assembly.blocking_hooks.hook_times
-    times.totals["Patient", "permit"] = (1.5, 3)
-    assert b"    1.500000          3 permit of Patient\n" in (await running.ask("/debug/pprof/block?debug=1")).body
+    times.clock = iter([10.0, 11.5]).__next__
+    permit = BoundHook("Patient", "permit", lambda: None)
+    times.install([permit])
+    times.switch_on()
+    permit.function()
+    times.switch_off()
+    assert b"    1.500000          1 permit of Patient\n" in (await running.ask("/debug/pprof/block?debug=1")).body
 
 
 @pytest.mark.parametrize(

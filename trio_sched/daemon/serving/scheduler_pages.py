@@ -142,16 +142,15 @@ class SchedulerPages:
             self._times, self._timed = HookTimes(time.perf_counter), loaded
             self._times.install(hook for hook in loaded.prepared.hooks if hook.built_in and hook.hook != "run")
         blocking = self.assembly.blocking_hooks
-        before = dict(blocking.hook_times.totals)
+        before = blocking.hook_times.totals | self._times.totals
         blocking.time_for(seconds)
         self._times.switch_on()
         try:
             await trio.sleep(seconds)
         finally:
-            built_in = self._times.drain()
             self._times.switch_off()
-        taken = {(one.hook.plugin, one.hook.hook): (one.seconds, one.calls) for one in built_in}
-        for key, (total_seconds, total_calls) in blocking.hook_times.totals.items():
+        taken = {}
+        for key, (total_seconds, total_calls) in (blocking.hook_times.totals | self._times.totals).items():
             seconds_before, calls_before = before.get(key, (0.0, 0))
             if total_calls > calls_before:
                 taken[key] = (total_seconds - seconds_before, total_calls - calls_before)
