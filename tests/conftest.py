@@ -11,8 +11,9 @@ SUPPORT = Path(__file__).parent / "support"
 
 sys.path.insert(0, str(SUPPORT))  # importlib mode puts no folder on the path
 pytest.register_assert_rewrite(*(module.stem for module in SUPPORT.glob("*.py")))
-# Under nohup it is ignored, by all processes that tests start as well, and those that test it would wait for ever.
+# Under nohup, or behind a shell's "&", they are ignored, by all processes that tests start as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -13,6 +13,22 @@ def test_the_clock_jumps() -> None:
     assert trio.run(wait, clock=jumping_clock()) == 80_000
 
 
+def test_jumps_end_at_steps() -> None:
+    async def wait() -> list[tuple[float, float]]:
+        woken = []
+
+        async def sleep(seconds: float) -> None:
+            await trio.sleep(seconds)
+            woken.append((seconds, trio.current_time()))
+
+        async with trio.open_nursery() as nursery:
+            for seconds in (0.3, 0.5, 0.6, 80.1):
+                nursery.start_soon(sleep, seconds)
+        return sorted(woken)
+
+    assert trio.run(wait, clock=jumping_clock(0.5)) == [(0.3, 0.5), (0.5, 0.5), (0.6, 1.0), (80.1, 80.5)]
+
+
 def test_time_stands_still_while_a_thread_runs() -> None:
     async def wait() -> list[str]:
         told = []

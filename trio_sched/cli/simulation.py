@@ -33,6 +33,8 @@ _LATEST: Final = 221_845_392_000.0
 """The beginning of the year 9000: enough is left for a simulation."""
 _OUTCOMES: Final = 2
 """The verbosity of the daemon from which on its log says what becomes of pods."""
+_STEP_SECONDS: Final = 0.25
+"""The cluster's time advances so far at least; without it, each pod would cost several turns of trio's loop of its own."""
 
 
 def read_time(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
@@ -153,7 +155,7 @@ def run_plan(plan: Plan, progress: Progress) -> Outcome:
     """
     progress.begin("pods decided on")
     freeze_garbage_collector()  # nothing of the manifests becomes garbage
-    return trio.run(run_simulation, plan, progress.count, clock=jumping_clock())
+    return trio.run(run_simulation, plan, progress.count, clock=jumping_clock(_STEP_SECONDS))
 
 
 @contextmanager

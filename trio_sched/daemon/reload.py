@@ -77,6 +77,8 @@ class ReloadRequests:
     """`digest_of` these when they were read for the start; empty: they are in force as they are when reloads begin."""
     watched: Callable[[], Sequence[str]] | None = None
     """Lists the files whose change is a reason to reload; None: the configuration file alone."""
+    polls_files: bool = True
+    """Whether they are looked at; where there are none, that would only cost time."""
 
     @property
     def name(self) -> str:
@@ -106,7 +108,8 @@ class Reloader:
         """
         self._digest = self.requests.digest or digest_of(self.requests.files())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._poll_files)
+            if self.requests.polls_files:
+                nursery.start_soon(self._poll_files)
             while True:
                 await self.requests.requested.wait()
                 await self.reload(services)

@@ -72,7 +72,7 @@ class SchedulerProcess:
     _reload: ReloadRequests = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._reload = ReloadRequests(_SettingsInMemory(self.settings), WakeUp())
+        self._reload = ReloadRequests(_SettingsInMemory(self.settings), WakeUp(), polls_files=False)
 
     @property
     def identity(self) -> str:
