@@ -11,7 +11,6 @@ import click
 import trio
 from attrs import define, evolve, field, frozen
 
-from trio_sched.cli.embedded_caller import EmbeddedCaller
 from trio_sched.cli.explanations import explain_pods
 from trio_sched.cli.history import History
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
@@ -23,6 +22,7 @@ from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.embedded import EmbeddedCaller
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings

@@ -34,7 +34,7 @@ _LATEST: Final = 221_845_392_000.0
 _OUTCOMES: Final = 2
 """The verbosity of the daemon from which on its log says what becomes of pods."""
 _STEP_SECONDS: Final = 0.25
-"""The cluster's time advances so far at least; without it, each pod would cost several turns of trio's loop of its own."""
+"""The cluster's time advances so far at least; else each pod would cost several turns of trio's loop of its own."""
 
 
 def read_time(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:

@@ -41,7 +41,6 @@ from trio_sched.simulator import (
     ApiServer,
     Controllers,
     ExtenderTransport,
-    InProcessTransport,
     KubeletPace,
     PretendExtender,
     VolumePace,
@@ -154,11 +153,10 @@ class VirtualCluster(ClusterAssertions):
             TrioSchedError: it could not start.
         """
         settings = evolve(self._settings, identity=identity or f"scheduler-{len(self.schedulers) + 1}")
-        to_api = SeverableTransport(InProcessTransport(self.api))
         to_extenders = SeverableTransport(ExtenderTransport(self._extenders))
         process = SchedulerProcess(
             settings,
-            to_api,
+            self.api,
             to_extenders,
             Random(self._random.random()),
             self.api.now,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from random import Random
+from typing import Final
 
 import httpx
 import trio
@@ -16,16 +17,21 @@ from trio_sched.daemon.reload import ReloadRefused, ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.embedded import EmbeddedCaller
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.pool import REQUEST_SECONDS
 from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.simulator import ApiServer, InProcessTransport
 from trio_sched.simulator.clock import Clock
+
+_SERVER: Final = "http://virtual.test"
 
 
 @define(eq=False)
 class SeverableTransport(httpx.AsyncBaseTransport):
-    """The transport of one scheduler to the API server or to extenders; once severed, every request fails."""
+    """A transport of one scheduler, to extenders for instance; once severed, every request fails."""
 
     transport: httpx.AsyncBaseTransport
     is_severed: bool = False
@@ -55,7 +61,7 @@ class SchedulerProcess:
     """One scheduler in a task that stands for its process; made by `VirtualCluster.start_scheduler`."""
 
     settings: DaemonSettings
-    _to_api: SeverableTransport
+    _api: ApiServer
     _to_extenders: SeverableTransport
     _random: Random
     _clock: Clock
@@ -70,8 +76,13 @@ class SchedulerProcess:
     assembly: Assembly | None = field(default=None, init=False)
     """The parts of its daemon; None before it is assembled."""
     _reload: ReloadRequests = field(init=False)
+    _to_api: EmbeddedCaller = field(init=False)
+    _rare_to_api: SeverableTransport = field(init=False)
+    """Carries the requests of httpx clients."""
 
     def __attrs_post_init__(self) -> None:
+        self._to_api = EmbeddedCaller(self._api, _SERVER, REQUEST_SECONDS)
+        self._rare_to_api = SeverableTransport(InProcessTransport(self._api))
         self._reload = ReloadRequests(_SettingsInMemory(self.settings), WakeUp(), polls_files=False)
 
     @property
@@ -112,7 +123,8 @@ class SchedulerProcess:
 
     async def kill(self) -> None:
         """End it as SIGKILL does: at once, without releasing the lease."""
-        self._to_api.is_severed = self._to_extenders.is_severed = True
+        for link in (self._to_api, self._rare_to_api, self._to_extenders):
+            link.is_severed = True
         self._scope.cancel()
         await self._has_ended.wait()
 
@@ -146,7 +158,8 @@ class SchedulerProcess:
     async def run(self) -> None:
         """Run the scheduler until it ends; called once."""
         limits = self.settings.config.client_connection
-        reach = partial(connect, ConnectionSettings(server="http://virtual.test"), transport=self._to_api)
+        settings = ConnectionSettings(server=_SERVER)
+        reach = partial(connect, settings, transport=self._rare_to_api, caller=self._to_api)
         reach_limited = partial(reach, qps=limits.qps, burst=limits.burst)
         try:
             with self._scope:

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 import trio
 
-from trio_sched.cli.embedded_caller import EmbeddedCaller
+from trio_sched.embedded import EmbeddedCaller
 from trio_sched.kube_client.connection import GZIP
 from trio_sched.kube_client.errors import ConnectionFailed
 from trio_sched.simulator import ApiServer, populate
