@@ -121,27 +121,6 @@ def admit_volume(state: ClusterState, resource: ResourceType, fields: Json) -> N
     fields["status"] = {"phase": "Pending"}
 
 
-def admit_service(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """A new service."""
-    spec = fields["spec"]
-    if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
-        number = state.rng.randrange(1, 1 << 16)
-        spec["clusterIP"] = f"10.96.{number >> 8}.{number & 255}"
-    if spec.get("clusterIP"):
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    fields["status"] = {"loadBalancer": {}}
-
-
-def admit_service_change(state: ClusterState, old: Json, new: Json) -> None:
-    """A changed service: it keeps the addresses that were allocated, unless it says otherwise."""
-    before, after = old.get("spec") or {}, new["spec"]
-    if "ExternalName" in (before.get("type"), after["type"]):
-        return
-    for field in ("clusterIP", "clusterIPs"):
-        if not after.get(field) and before.get(field):
-            after[field] = before[field]
-
-
 def admit_workload(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """A new workload."""
     fields["status"] = {"replicas": 0}

@@ -15,6 +15,7 @@ from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.limit_ranges import check_limits
 from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.service_addresses import admit_service, admit_service_change, check_service
 from trio_sched.simulator.validation import (
     configuration,
     device_changes,
@@ -123,9 +124,11 @@ _RULES: dict[str, Rules] = {
     ),
     "services": Rules(
         defaults=defaults.service_defaults,
-        admit=admission.admit_service,
-        admit_change=admission.admit_service_change,
+        admit=admit_service,
+        admit_change=admit_service_change,
         problems=services.service_problems,
+        check=check_service,
+        change_problems=services.service_changes,
     ),
     "configmaps": Rules(
         problems=configuration.config_map_problems,

@@ -76,6 +76,8 @@ _SETTLING = (
     "resourceslices.resource.k8s.io",
     "podgroups.scheduling.k8s.io",
 )
+_TURNS_OF_THE_START = 50
+
 _T = TypeVar("_T")
 _C = TypeVar("_C")
 _encode = msgspec.json.Encoder().encode
@@ -147,7 +149,8 @@ class VirtualCluster(ClusterAssertions):
 
         Args:
             identity: its name in the lease.
-            wait: return once its caches are filled; else at once.
+            wait: return once its caches are filled, and background tasks of plugins have done what takes no time, for
+                instance fetched data from a pretend endpoint; else at once.
 
         Raises:
             TrioSchedError: it could not start.
@@ -167,6 +170,8 @@ class VirtualCluster(ClusterAssertions):
         self._nursery.start_soon(process.run)
         if wait:
             await process.wait_started()
+            for _ in range(_TURNS_OF_THE_START):  # not until all tasks are blocked: a faulty plugin may never be
+                await trio.lowlevel.checkpoint()
         return process
 
     async def stop_scheduler(self, *, drain_seconds: float | None = None) -> None:

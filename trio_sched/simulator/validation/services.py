@@ -20,6 +20,7 @@ from trio_sched.simulator.validation.shapes import Json
 
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_FIXED: Final = "may not change once set"
 _DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
@@ -50,6 +51,35 @@ def service_problems(fields: Json) -> Iterator[FieldProblem]:
             yield bad_value(f"spec.externalIPs[{index}]", address, problem)
     yield from _load_balancer_problems(spec, kind)
     yield from _traffic_problems(spec, kind)
+
+
+def service_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with the change of a Service."""
+    before, after = old.get("spec") or {}, new["spec"]
+    if "ExternalName" not in (before.get("type"), after.get("type")):
+        yield from _address_changes(before, after)
+    if before.get("type") == after.get("type") == "LoadBalancer":
+        wanted = after.get("loadBalancerClass")
+        if before.get("loadBalancerClass") != wanted:
+            yield bad_value("spec.loadBalancerClass", wanted, _FIXED)
+        had_check, has_check = (spec.get("externalTrafficPolicy") == "Local" for spec in (before, after))
+        if had_check and has_check and before.get("healthCheckNodePort") != after.get("healthCheckNodePort"):
+            yield forbidden_field("spec.healthCheckNodePort", "field is immutable")
+
+
+def _address_changes(before: Json, after: Json) -> Iterator[FieldProblem]:
+    """The first address stays; a second one may come, and go again."""
+    old, new = before.get("clusterIPs") or [], after.get("clusterIPs") or []
+    if len(old) > len(new):
+        if not new:
+            yield bad_value("spec.clusterIPs[0]", new, "primary clusterIP can not be unset")
+        elif after.get("ipFamilyPolicy") != "SingleStack":
+            detail = "must be set to 'SingleStack' when releasing the secondary clusterIP"
+            yield bad_value("spec.ipFamilyPolicy", after.get("ipFamilyPolicy"), detail)
+    compared = len(old) if len(old) == len(new) else 1
+    for index, (was, is_now) in enumerate(zip(old[:compared], new, strict=False)):
+        if was != is_now:
+            yield bad_value(f"spec.clusterIPs[{index}]", new, _FIXED)
 
 
 def _external_name_problems(spec: Json, addresses: list[str]) -> Iterator[FieldProblem]:
