@@ -15,6 +15,7 @@ from trio_sched.simulator.claim_consumers import claim_names, is_reserved_for, p
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject
 from trio_sched.simulator.pod_subresources import with_condition
+from trio_sched.simulator.resizes import Resizes
 
 log = logging.getLogger(__name__)
 
@@ -58,17 +59,23 @@ class _Kubelets:
     _pods_of_missing_nodes: dict[str, set[str]] = field(factory=dict, init=False)
     _addresses: int = field(default=0, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
+    _resizes: Resizes = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._resizes = Resizes(self.server, self._plan_resize)
 
     def on_pod(self, change: Change) -> None:
         """Plan the next step of a pod that has changed."""
         if change.type == "DELETED":
             uid = change.current.fields["metadata"]["uid"]
-            self._planned -= {(uid, step) for step in ("start", "end", "stop")}
+            self._planned -= {(uid, step) for step in ("start", "end", "stop", "resize")}
         else:
             self.plan(change.current)
+        self._resizes.on_pod(change)
 
     def on_node(self, change: Change) -> None:
-        """Plan the pods that were bound to a node before it was created."""
+        """Plan the pods that were bound to a node before it was created, and those that wait for room on it."""
+        self._resizes.on_node(change)
         if change.type == "ADDED":
             for key in self._pods_of_missing_nodes.pop(change.current.fields["metadata"]["name"], ()):
                 pod = self.server.store.get("pods", key)
@@ -195,6 +202,13 @@ class _Kubelets:
             "containerStatuses": [_container_status(one, ended, ready=False) for one in containers],
         }
         self._write(pod, status)
+
+    def _plan_resize(self, pod: StoredObject) -> None:
+        self._schedule(pod, "resize", self.pace.start_seconds, self._resize)
+
+    def _resize(self, pod: StoredObject) -> None:
+        self._planned.discard((pod.fields["metadata"]["uid"], "resize"))  # there may be others
+        self._resizes.act(pod)
 
     def _stop(self, pod: StoredObject) -> None:
         pods = self.server.state.types.core("pods")

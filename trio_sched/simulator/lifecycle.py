@@ -22,6 +22,7 @@ from trio_sched.simulator.status_errors import (
     precondition_failed,
 )
 from trio_sched.simulator.validation.metadata import metadata_problems
+from trio_sched.simulator.validation.pod_resize import resize_problems, resized_spec
 
 Json = dict[str, Any]
 
@@ -171,7 +172,8 @@ def change(
 ) -> StoredObject:
     """Store *fields* in place of *stored*; an update that changes nothing makes no new version.
 
-    The *subresource* ``status`` changes the status alone, the empty one everything but the status.
+    The *subresource* ``status`` changes the status alone, ``resize`` the resources of a pod, the empty one all
+    but the status.
 
     Raises:
         ApiError: 409 if *fields* stem from another version or object, 422 if they break a rule.
@@ -199,6 +201,9 @@ def change(
     if subresource == "status":
         new = {**old, "metadata": metadata}
         _take(new, fields, "status")
+    elif subresource == "resize":
+        new = {**old, "metadata": metadata, "spec": resized_spec(old["spec"], fields.get("spec") or {})}
+        rules.defaults(new)
     else:
         new = {"metadata": metadata}
         new.update((k, v) for k, v in fields.items() if k not in ("metadata", "kind", "apiVersion"))
@@ -211,13 +216,17 @@ def change(
     problems = metadata_problems(resource.plural, metadata)
     if subresource == "status":
         problems += rules.status_problems(old, new)
+    elif subresource == "resize":
+        problems += [*rules.problems(new), *resize_problems(old, new)]
     else:
         problems += [*rules.problems(new), *rules.change_problems(old, new)]
     if problems:
         raise invalid(resource, name, problems)
     if resource.counts_generations and _spec_changed(resource, old, new):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
-    if resource.namespaced and not subresource:
+    if subresource == "resize":
+        rules.check(state, resource, new)
+    if resource.namespaced and subresource in ("", "resize"):
         charge_change(state, resource, old, new, dry_run=dry_run)
     if dry_run:
         return encode_object(stored.key, stored.version, new)

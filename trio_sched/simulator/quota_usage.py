@@ -41,7 +41,8 @@ def uses_other(resource: ResourceType, old: Json, new: Json) -> bool:
     match resource.collection:
         case "pods":
             deadlines = [one["spec"].get("activeDeadlineSeconds") for one in (old, new)]
-            return (deadlines[0] is None) is not (deadlines[1] is None)
+            is_in_other_scope = (deadlines[0] is None) is not (deadlines[1] is None)
+            return is_in_other_scope or usage_of(resource, old) != usage_of(resource, new)
         case "persistentvolumeclaims" | "services":
             return usage_of(resource, old) != usage_of(resource, new)
     return False

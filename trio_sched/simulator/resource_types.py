@@ -101,7 +101,7 @@ _TABLE = """
   nodes                           Node                           c no       status,proxy            k
   persistentvolumeclaims          PersistentVolumeClaim          n pvc      status                  -
   persistentvolumes               PersistentVolume               c pv       status                  -
-  pods                            Pod                            n po       status,binding,eviction,CONTAINERS ag
+  pods                            Pod                            n po       status,binding,eviction,resize,CONTAINERS ag
   podtemplates                    PodTemplate                    n -        -                       g
   replicationcontrollers          ReplicationController          n rc       status,scale            ag
   resourcequotas                  ResourceQuota                  n quota    status                  -

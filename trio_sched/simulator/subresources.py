@@ -49,6 +49,7 @@ SUBRESOURCES: Final[Mapping[str, Subresource]] = {
     "status": Subresource(verbs=_READ_WRITE),
     "scale": Subresource(verbs=_READ_WRITE, kind=("autoscaling", "v1", "Scale"), serve=serve_scale),
     "finalize": Subresource(verbs={"PUT": "update"}),
+    "resize": Subresource(verbs=_READ_WRITE),
     "binding": Subresource(verbs={"POST": "bind"}, kind=("", "v1", "Binding"), serve=serve_binding),
     "eviction": Subresource(verbs={"POST": "evict"}, kind=("policy", "v1", "Eviction"), serve=serve_eviction),
     "token": Subresource(
