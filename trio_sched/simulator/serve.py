@@ -2,6 +2,7 @@
 
 import logging
 import math
+import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from pathlib import Path
@@ -72,7 +73,7 @@ async def serve(
 def configuration(host: str, port: int, certificate: Path | None, private_key: Path | None) -> Config:
     """Hypercorn's settings for simulated servers: many clients, and no grace period at the end."""
     config = Config()
-    config.bind = [f"{host}:{port}"]
+    config.bind = [f"fd://{_bound(host, port)}"]
     config.accesslog = None
     config.errorlog = logging.getLogger(f"{__name__}.hypercorn")
     config.loglevel = "WARNING"
@@ -86,6 +87,23 @@ def configuration(host: str, port: int, certificate: Path | None, private_key: P
         config.certfile = str(certificate)
         config.keyfile = None if private_key is None else str(private_key)
     return config
+
+
+def _bound(host: str, port: int) -> int:
+    """The descriptor of a new socket on an address; Hypercorn takes it over, and leaves open what it cannot bind.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((host, port))
+    except BaseException:
+        opened.close()
+        raise
+    return opened.detach()
 
 
 async def _application(server: ApiServer, scope: Scope, receive: Receive, send: Send) -> None:
