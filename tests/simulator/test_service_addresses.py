@@ -43,6 +43,17 @@ async def test_a_load_balancer_may_do_without(api: Api) -> None:
     assert "nodePort" not in spec["ports"][0]
 
 
+async def test_what_external_addresses_reach_has_a_traffic_policy(api: Api) -> None:
+    assert (await created(api, service(externalIPs=["1.2.3.4"])))["externalTrafficPolicy"] == "Cluster"
+    assert "externalTrafficPolicy" not in await created(api, service("t"))
+
+
+async def test_ports_that_are_not_given_out_are_not_kept_either(api: Api) -> None:
+    port = {"port": 80, "nodePort": 30080}
+    await created(api, service("s", port, type="LoadBalancer", allocateLoadBalancerNodePorts=False))
+    assert "nodePort" not in (await patched(api, "s", ports=[{"port": 80}]))["ports"][0]
+
+
 async def test_a_local_load_balancer_gets_a_port_for_health_checks(api: Api) -> None:
     spec = await created(api, service(type="LoadBalancer", externalTrafficPolicy="Local"))
     assert spec["healthCheckNodePort"] not in (0, spec["ports"][0]["nodePort"])

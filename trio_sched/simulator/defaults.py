@@ -66,7 +66,7 @@ def service_defaults(fields: Json) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-    if spec["type"] in ("LoadBalancer", "NodePort"):
+    if spec["type"] in ("LoadBalancer", "NodePort") or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
         fill(spec, "externalTrafficPolicy", "Cluster")
     for port in spec.get("ports") or ():
         fill(port, "protocol", "TCP")

@@ -1,8 +1,10 @@
 """The defaults that the API server sets in a pod."""
 
+from contextlib import suppress
 from typing import Any
 
 from trio_sched.objects.quantity import QuantityError, parse_nano
+from trio_sched.simulator.pod_resources import aggregated_quantities, containers_of
 
 Json = dict[str, Any]
 
@@ -14,6 +16,8 @@ _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold":
 _MODE_DEFAULTED = ("secret", "configMap", "projected", "downwardAPI")
 _MODE_0644 = 420
 _TOKEN_SECONDS = 3600
+_OVERCOMMITTED = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
 
 
 def fill(value: Json, name: str, default: Any) -> None:
@@ -26,9 +30,12 @@ def fill_pod(spec: Json) -> None:
     """Give the *spec* of a pod, which must be the caller's own, its defaults; a template does not have all of them."""
     fill_spec(spec)
     spec.setdefault("enableServiceLinks", True)
-    for holder in (spec, *(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+    for holder in containers_of(spec):
         if (holder.get("resources") or {}).get("limits"):
             _copy_limits(holder["resources"])
+    if spec.get("resources"):
+        with suppress(QuantityError):  # one of a container, for which the pod is refused
+            _fill_pod_level(spec, spec["resources"])
 
 
 def fill_spec(spec: Json) -> None:
@@ -94,6 +101,27 @@ def _pull_policy(image: str) -> str:
     return "IfNotPresent" if colon and tag != "latest" else "Always"
 
 
+def _fill_pod_level(spec: Json, resources: Json) -> None:
+    """What the resources of the pod as a whole leave out follows from those of its containers, then from the limits.
+
+    Raises:
+        QuantityError: one of a container is no quantity.
+    """
+    limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
+    if limits or requests:
+        for name, quantity in aggregated_quantities(spec, "limits").items():
+            if name.startswith(_HUGE_PAGES) and name not in requests:
+                limits.setdefault(name, quantity)
+    if limits:
+        for name, quantity in aggregated_quantities(spec, "requests").items():
+            if name in _OVERCOMMITTED:
+                requests.setdefault(name, quantity)
+        for name, quantity in limits.items():
+            if name in _OVERCOMMITTED or name.startswith(_HUGE_PAGES):
+                requests.setdefault(name, quantity)
+    resources |= {kind: found for kind, found in (("limits", limits), ("requests", requests)) if found}
+
+
 def _copy_limits(resources: Json) -> None:
     """A limit without a request is the request as well."""
     requests = dict(resources.get("requests") or {})
@@ -141,9 +169,8 @@ def _tolerates_eviction(toleration: Json, key: str) -> bool:
 
 def quality_of_service(spec: Json) -> str:
     """``Guaranteed``, ``Burstable`` or ``BestEffort``, from the requests and limits for CPU and memory."""
-    pod_level = spec.get("resources") or {}
-    if pod_level.get("requests") or pod_level.get("limits"):
-        holders = [pod_level]
+    if spec.get("resources") is not None:
+        holders = [spec["resources"]]
     else:
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
         holders = [container.get("resources") or {} for container in containers]

@@ -3,13 +3,27 @@
 from collections.abc import Iterable
 from typing import Any
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.quantity import Quantity, parse_nano
+from trio_sched.objects.quantity_text import format_nano, style_of
 
 Json = dict[str, Any]
 
 
 def pod_total(spec: Json, kind: str) -> dict[str, int]:
     """The ``requests`` or ``limits`` of a pod that broke no rule, in nano units by resource."""
+    total = aggregated(spec, kind) | _amounts(spec, kind)
+    for name, quantity in (spec.get("overhead") or {}).items():
+        if kind == "requests" or name in total:
+            total[name] = total.get(name, 0) + parse_nano(quantity)
+    return total
+
+
+def aggregated(spec: Json, kind: str) -> dict[str, int]:
+    """The ``requests`` or ``limits`` that the containers of a pod have at most at any time, in nano units by resource.
+
+    Raises:
+        QuantityError: one is no quantity.
+    """
     running: dict[str, int] = {}
     starting: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
@@ -23,11 +37,21 @@ def pod_total(spec: Json, kind: str) -> dict[str, int]:
     for container in spec.get("containers") or ():
         _add(running, _amounts(container, kind))
     _raise(running, starting)
-    running |= _amounts(spec, kind)
-    for name, quantity in (spec.get("overhead") or {}).items():
-        if kind == "requests" or name in running:
-            running[name] = running.get(name, 0) + parse_nano(quantity)
     return running
+
+
+def aggregated_quantities(spec: Json, kind: str) -> dict[str, str]:
+    """The same as quantities, written as the first container writes them.
+
+    Raises:
+        QuantityError: one is no quantity.
+    """
+    written: dict[str, Quantity] = {}
+    for container in containers_of(spec):
+        for name, quantity in ((container.get("resources") or {}).get(kind) or {}).items():
+            if name not in written or not parse_nano(written[name]):
+                written[name] = quantity
+    return {name: format_nano(nano, style_of(written[name])) for name, nano in aggregated(spec, kind).items()}
 
 
 def containers_of(spec: Json) -> Iterable[Json]:

@@ -110,6 +110,11 @@ def _needs_ports(spec: Json) -> bool:
     return spec.get("type") in ("LoadBalancer", "NodePort")
 
 
+def _gets_ports(spec: Json) -> bool:
+    """Whether it gets ports that it doesn't ask for."""
+    return _needs_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False
+
+
 def _needs_health_port(spec: Json) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
@@ -124,7 +129,7 @@ def _allocate(state: ClusterState, spec: Json, used: set[int]) -> None:
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     used = used | {port["nodePort"] for port in dicts(spec.get("ports")) if port.get("nodePort")}
-    if _needs_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False:
+    if _gets_ports(spec):
         shared: dict[object, int] = {}  # TCP and UDP of one port get the same port of nodes
         for port in dicts(spec.get("ports")):
             if not port.get("nodePort"):
@@ -194,7 +199,7 @@ def _keep(before: Json, after: Json) -> None:
         for name in ("clusterIP", "clusterIPs"):
             if not after.get(name) and before.get(name):
                 after[name] = before[name]
-    if _needs_ports(before) and _needs_ports(after):
+    if _gets_ports(before) and _gets_ports(after):
         asked = {port.get("nodePort") for port in dicts(after.get("ports"))}
         held = {port.get("name") or "": port.get("nodePort") for port in dicts(before.get("ports"))}
         for port in dicts(after.get("ports")):

@@ -14,6 +14,7 @@ from trio_sched.simulator.field_problems import (
     too_long,
     unsupported,
 )
+from trio_sched.simulator.pod_resources import aggregated, aggregated_quantities
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.containers import (
     PodContext,
@@ -152,14 +153,16 @@ def _pod_level_problems(resources: Json, spec: Json, path: str, pod: PodContext)
     if resources.get("claims"):
         yield forbidden_field(f"{path}.claims", "claims may not be set for Resources at pod-level")
     yield from requirement_problems(resources, path, pod.claims, pod_resource_problems)
+    requested = aggregated_quantities(spec, "requests")
     for name, quantity in (resources.get("requests") or {}).items():
-        total = _aggregate(spec, "requests", name)
-        if total > parse_nano(quantity):
-            detail = "must be greater than or equal to aggregate container requests"
+        total = requested.get(name, "0")
+        if parse_nano(total) > parse_nano(quantity):
+            detail = f"must be greater than or equal to aggregate container requests of {total}"
             yield bad_value(f"{path}.requests[{name}]", str(quantity), detail)
+    limited = aggregated(spec, "limits")
     for name, quantity in (resources.get("limits") or {}).items():
         limit = parse_nano(quantity)
-        if name.startswith("hugepages-") and _aggregate(spec, "limits", name) > limit:
+        if name.startswith("hugepages-") and limited.get(name, 0) > limit:
             detail = "must be greater than or equal to aggregate container limits"
             yield bad_value(f"{path}.limits[{name}]", str(quantity), detail)
         for index, container in enumerate(spec.get("containers") or ()):
@@ -167,22 +170,6 @@ def _pod_level_problems(resources: Json, spec: Json, path: str, pod: PodContext)
             if own is not None and parse_nano(own) > limit:
                 detail = f"must be less than or equal to pod limits of {quantity}"
                 yield bad_value(f"{path}.containers[{index}][{name}].limits", str(own), detail)
-
-
-def _aggregate(spec: Json, kind: str, name: str) -> int:
-    """What the containers of a pod have at most at any time, in nano units."""
-
-    def amount(container: Json) -> int:
-        return parse_nano(((container.get("resources") or {}).get(kind) or {}).get(name, 0))
-
-    sidecars = most = 0
-    for container in spec.get("initContainers") or ():
-        if container.get("restartPolicy") == "Always":
-            sidecars += amount(container)
-            most = max(most, sidecars)
-        else:
-            most = max(most, sidecars + amount(container))
-    return max(most, sidecars + sum(map(amount, spec.get("containers") or ())))
 
 
 def _host_network_problems(containers: list[Json], path: str, *, is_pod: bool) -> Iterator[FieldProblem]:
