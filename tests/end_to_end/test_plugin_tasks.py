@@ -165,6 +165,7 @@ async def test_a_replica_that_does_not_lead_cannot_write(autojump_clock: MockClo
 
         @hookimpl
         async def run(self) -> None:
+            await trio.sleep(10)  # the lease is not acquired before background tasks begin
             try:
                 await self.handle.patch("Node", "node-1", {"metadata": {"labels": {"by": "me"}}})
                 type(self).log.append("written")
