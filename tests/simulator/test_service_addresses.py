@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -5,6 +6,7 @@ from simulator_api import Api, Json
 
 from trio_sched.simulator import ApiServer, populate
 from trio_sched.simulator.manifests import ManifestError
+from trio_sched.simulator.scenario import load_manifests
 
 SERVICES = "/api/v1/namespaces/default/services"
 
@@ -139,6 +141,16 @@ def test_files_are_checked_likewise() -> None:
     bodies = [{"apiVersion": "v1", "kind": "Service", **service(name, port, type="NodePort")} for name in "ab"]
     with pytest.raises(ManifestError, match=r"spec\.ports\[0\]\.nodePort: .* already allocated"):
         populate(ApiServer(), bodies)
+
+
+def test_the_place_is_that_of_the_port(tmp_path: Path) -> None:
+    lines = ["apiVersion: v1", "kind: Service", "metadata: {name: NAME}", "spec:", "  type: NodePort", "  ports:"]
+    lines += ["  - port: 80", "    nodePort: 30080", "---"]
+    (tmp_path / "services.yaml").write_text("\n".join(line.replace("NAME", name) for name in "ab" for line in lines))
+    with pytest.raises(ManifestError) as refused:
+        populate(ApiServer(), load_manifests([tmp_path / "services.yaml"]).manifests)
+    (problem,) = refused.value.problems
+    assert (problem.line, problem.what, problem.path) == (17, "Service default/b", "spec.ports[0].nodePort")
 
 
 def test_dumps_have_the_ports_of_their_cluster() -> None:

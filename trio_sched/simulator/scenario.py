@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from trio_sched.documents.errors import shortened
@@ -83,14 +83,23 @@ def populate(
             stored += 1
         except ApiError as error:
             manifest.fields["kind"] = kind  # the store takes it off
-            problem = manifest.problem(shortened(error.message, 2_000))
+            found = list(_located(manifest, error))
             if no_room is not None and kind == "Pod" and isinstance(error, QuotaExceeded):
-                no_room(problem)
+                no_room(found[0])
             else:
-                problems.append(problem)
+                problems += found
     if problems:
         raise ManifestError(problems)
     return stored
+
+
+def _located(manifest: Manifest, error: ApiError) -> Iterator[ManifestProblem]:
+    """What the server refuses, each field of it at its place."""
+    causes = (error.details or {}).get("causes") if error.reason == "Invalid" else None
+    if not causes:
+        yield manifest.problem(shortened(error.message, 2_000))
+    for cause in causes or ():
+        yield manifest.problem(shortened(cause["message"], 2_000), cause["field"])
 
 
 def _store(server: ApiServer, manifest: Manifest) -> None:
