@@ -136,6 +136,13 @@ async def test_what_is_given_once_stays(api: Api, change: Json, problem: str) ->
     assert problem in await refused(api, "PATCH", f"{SERVICES}/s", {"spec": change})
 
 
+def test_thousands_of_services_have_addresses_of_their_own() -> None:
+    server = ApiServer()
+    populate(server, [{"apiVersion": "v1", "kind": "Service", **service(f"s{n}")} for n in range(3000)])
+    stored = server.store.collection("services").objects.values()
+    assert len({one.fields["spec"]["clusterIP"] for one in stored}) == len(stored) == 3001
+
+
 def test_files_are_checked_likewise() -> None:
     port = {"port": 80, "nodePort": 30080}
     bodies = [{"apiVersion": "v1", "kind": "Service", **service(name, port, type="NodePort")} for name in "ab"]

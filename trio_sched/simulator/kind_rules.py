@@ -15,7 +15,7 @@ from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.limit_ranges import check_limits
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.service_addresses import admit_service, admit_service_change, check_service
+from trio_sched.simulator.service_addresses import admit_service, admit_service_change
 from trio_sched.simulator.validation import (
     configuration,
     device_changes,
@@ -127,7 +127,6 @@ _RULES: dict[str, Rules] = {
         admit=admit_service,
         admit_change=admit_service_change,
         problems=services.service_problems,
-        check=check_service,
         change_problems=services.service_changes,
     ),
     "configmaps": Rules(

@@ -19,12 +19,25 @@ _FIRST_PORT: Final = 30000
 _LAST_PORT: Final = 32767
 _FIRST_DRAWN_PORT: Final = 30086
 """The ports before it are left to those who ask for one, as long as there are others."""
+_ADDRESSES: Final = 65_535
+_STRIDE: Final = 40_507
+"""Has no divisor in common with the number of addresses."""
+_DRAWS: Final = 20
+"""How often a port is drawn before those that are free are listed."""
 _ALLOCATED: Final = "already allocated"
 
 
 def admit_service(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """Give a new Service what it needs and doesn't ask for."""
-    _allocate(state, fields["spec"], _ports_in_use(state, except_for=""))
+    """Give a new Service what it needs and doesn't ask for.
+
+    Raises:
+        ApiError: 422, it asks for an address or a port that it cannot have.
+    """
+    spec = fields["spec"]
+    problems = [*_address_problems(state, spec), *_port_problems(state, spec, None)]
+    if problems:
+        raise invalid(resource, fields["metadata"].get("name") or "", problems[:1])
+    _allocate(state, spec)
     fields["status"] = {"loadBalancer": {}}
 
 
@@ -37,36 +50,21 @@ def admit_service_change(state: ClusterState, old: Json, new: Json) -> None:
     before, after = old.get("spec") or {}, new["spec"]
     _drop(before, after)
     _keep(before, after)
-    others = _ports_in_use(state, except_for=old["metadata"]["uid"])
-    held = {port["nodePort"] for port in dicts(before.get("ports")) if port.get("nodePort")}
-    problems = list(_port_problems(after, others, held))
+    problems = list(_port_problems(state, after, old))
     if problems:
         raise invalid(state.types.core("services"), old["metadata"]["name"], problems[:1])
-    _allocate(state, after, others | held)
+    _allocate(state, after)
 
 
-def check_service(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """Refuse a new Service that asks for an address or a port that it cannot have.
-
-    Raises:
-        ApiError: 422, naming the first.
-    """
-    spec, uid = fields["spec"], fields["metadata"]["uid"]
-    problems = [*_address_problems(state, spec), *_port_problems(spec, _ports_in_use(state, except_for=uid), set())]
-    if problems:
-        raise invalid(resource, fields["metadata"].get("name") or "", problems[:1])
-
-
-def _specs(state: ClusterState, except_for: str) -> Iterator[Json]:
+def _specs(state: ClusterState) -> Iterator[Json]:
     for stored in state.store.collection("services").objects.values():
-        if stored.fields["metadata"]["uid"] != except_for:
-            yield stored.fields.get("spec") or {}
+        yield stored.fields.get("spec") or {}
 
 
-def _ports_in_use(state: ClusterState, except_for: str) -> set[int]:
-    """The ports of nodes of all Services but the one with the uid *except_for*."""
+def _ports_in_use(state: ClusterState) -> set[int]:
+    """The ports of nodes of all stored Services."""
     used: set[int] = set()
-    for spec in _specs(state, except_for):
+    for spec in _specs(state):
         used.update(port["nodePort"] for port in dicts(spec.get("ports")) if port.get("nodePort"))
         if spec.get("healthCheckNodePort"):
             used.add(spec["healthCheckNodePort"])
@@ -75,26 +73,23 @@ def _ports_in_use(state: ClusterState, except_for: str) -> set[int]:
 
 def _address_problems(state: ClusterState, spec: Json) -> Iterator[FieldProblem]:
     """Addresses are not held against a range: the files may be of a cluster with any."""
-    addresses = [one for one in spec.get("clusterIPs") or () if one != "None"]
-    if not addresses:
+    asked = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
+    if asked in ([], ["None"]):
         return
-    used = {address for other in _specs(state, "") for address in other.get("clusterIPs") or ()}
-    for address in addresses:
+    used = {address for other in _specs(state) for address in other.get("clusterIPs") or ()} - {"None"}
+    for address in asked:
         if address in used:
             detail = f"failed to allocate IP {address}: provided IP is {_ALLOCATED}"
-            yield bad_value("spec.clusterIPs", spec["clusterIPs"], detail)
+            yield bad_value("spec.clusterIPs", asked, detail)
 
 
-def _port_problems(spec: Json, others: set[int], held: set[int]) -> Iterator[FieldProblem]:
-    """The ports that it cannot have.
-
-    Args:
-        spec: of the Service.
-        others: the ports of other Services.
-        held: its own until now.
-    """
-    if not _needs_ports(spec):
+def _port_problems(state: ClusterState, spec: Json, old: Json | None) -> Iterator[FieldProblem]:
+    """The ports that a Service cannot have; *old* is it as it is stored, if it is."""
+    asked = {port["nodePort"] for port in dicts(spec.get("ports")) if port.get("nodePort")}
+    held = {port.get("nodePort") for port in dicts(((old or {}).get("spec") or {}).get("ports"))}
+    if not _needs_ports(spec) or asked <= held:
         return
+    used = _ports_in_use(state)
     for index, port in enumerate(dicts(spec.get("ports"))):
         number = port.get("nodePort") or 0
         if not number or number in held:
@@ -102,7 +97,7 @@ def _port_problems(spec: Json, others: set[int], held: set[int]) -> Iterator[Fie
         if not _FIRST_PORT <= number <= _LAST_PORT:
             detail = f"provided port is not in the valid range. The range of valid ports is {_FIRST_PORT}-{_LAST_PORT}"
             yield bad_value(f"spec.ports[{index}].nodePort", number, detail)
-        elif number in others:
+        elif number in used:
             yield bad_value(f"spec.ports[{index}].nodePort", number, f"provided port is {_ALLOCATED}")
 
 
@@ -123,12 +118,14 @@ def _is_external(spec: Json) -> bool:
     return _needs_ports(spec) or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
-def _allocate(state: ClusterState, spec: Json, used: set[int]) -> None:
+def _allocate(state: ClusterState, spec: Json) -> None:
     if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
         spec["clusterIP"] = (spec.get("clusterIPs") or [_new_address(state)])[0]
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
-    used = used | {port["nodePort"] for port in dicts(spec.get("ports")) if port.get("nodePort")}
+    if not _needs_ports(spec):
+        return
+    used = _ports_in_use(state) | {port["nodePort"] for port in dicts(spec.get("ports")) if port.get("nodePort")}
     if _gets_ports(spec):
         shared: dict[object, int] = {}  # TCP and UDP of one port get the same port of nodes
         for port in dicts(spec.get("ports")):
@@ -141,7 +138,8 @@ def _allocate(state: ClusterState, spec: Json, used: set[int]) -> None:
 
 
 def _new_address(state: ClusterState) -> str:
-    number = state.rng.randrange(1, 1 << 16)
+    """An address that looks random; the store's version makes it another one for every Service without a search."""
+    number = state.store.version * _STRIDE % _ADDRESSES + 1
     return f"10.96.{number >> 8}.{number & 255}"
 
 
@@ -151,6 +149,10 @@ def _new_port(state: ClusterState, used: set[int]) -> int:
     Raises:
         ApiError: 500, there is none left.
     """
+    for _ in range(_DRAWS):
+        number = state.rng.randint(_FIRST_DRAWN_PORT, _LAST_PORT)
+        if number not in used:
+            return number
     for first in (_FIRST_DRAWN_PORT, _FIRST_PORT):
         free = [number for number in range(first, _LAST_PORT + 1) if number not in used]
         if free:

@@ -83,7 +83,7 @@ def _container_problems(field: str, index: int, old: Json, new: Json) -> Iterato
     for kind in ("requests", "limits"):
         if not (before.get(kind) or {}).keys() <= (after.get(kind) or {}).keys():
             yield forbidden_field(f"spec.{field}[{index}].resources.{kind}", f"resource {kind} cannot be removed")
-    if _others(before) != _others(after) or old.get("resizePolicy") != new.get("resizePolicy"):
+    if _others(before) != _others(after) or (old.get("resizePolicy") or []) != (new.get("resizePolicy") or []):
         if field == "containers":
             yield forbidden_field("spec", _ONLY)
         else:
