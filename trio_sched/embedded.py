@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from functools import lru_cache
+from typing import Final
 from urllib.parse import unquote
 
 import trio
@@ -20,7 +21,7 @@ from trio_sched.kube_client.http1 import Headers, Reply
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.api_server import ServerStopped
 from trio_sched.simulator.faults import ReplyDropped
-from trio_sched.simulator.messages import Response
+from trio_sched.simulator.messages import JSON_HEADERS, Response
 from trio_sched.simulator.watching import StreamCut, WatchStream
 
 
@@ -83,11 +84,11 @@ class EmbeddedCaller:
         except ReplyDropped as error:
             raise ConnectionFailed(self.name, str(error), may_have_reached_server=True) from error
 
+    def _limited(self) -> AbstractContextManager[None]:
+        return _UNLIMITED if self.request_seconds == math.inf else self._time_limit()
+
     @contextmanager
-    def _limited(self) -> Generator[None, None, None]:
-        if self.request_seconds == math.inf:
-            yield
-            return
+    def _time_limit(self) -> Generator[None, None, None]:
         try:
             with trio.fail_after(self.request_seconds):
                 yield
@@ -126,4 +127,10 @@ def _mapping(headers: bytes) -> Mapping[str, str]:
 
 
 def _pairs(headers: Mapping[str, str]) -> Headers:
+    if headers is JSON_HEADERS:
+        return _JSON_PAIRS
     return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+_UNLIMITED: Final = nullcontext()
+_JSON_PAIRS: Final = [(name.encode(), value.encode()) for name, value in JSON_HEADERS.items()]

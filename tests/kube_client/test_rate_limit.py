@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -40,3 +42,49 @@ async def test_a_cancelled_wait_leaves_its_token_to_others(autojump_clock: MockC
 def test_a_negative_rate_is_no_limit() -> None:
     bucket = TokenBucket(qps=-1, burst=1, clock=lambda: 0.0)
     assert {bucket.reserve() for _ in range(1000)} == {0.0}
+
+
+@pytest.mark.parametrize("cancelled", [{0}, {1}, {0, 1, 2}, {4, 5}, {5}])
+async def test_cancelled_waits_delay_nobody(autojump_clock: MockClock, cancelled: set[int]) -> None:
+    """One task has the timer of all that wait: it hands that over, however it ends."""
+    bucket = TokenBucket(qps=10, burst=1)
+    bucket.reserve()
+    start = trio.current_time()
+    spent: dict[int, float] = {}
+
+    async def spend(number: int) -> None:
+        with trio.move_on_after(0.05 if number in cancelled else 60):
+            await bucket.take()
+            spent[number] = round(trio.current_time() - start, 3)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(6):
+            nursery.start_soon(spend, number)
+            await trio.lowlevel.checkpoint()
+    assert spent == {number: round((number + 1) / 10, 3) for number in range(6) if number not in cancelled}
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_every_wait_ends_when_its_token_is_there(autojump_clock: MockClock, seed: int) -> None:
+    rng = Random(seed)
+    bucket = TokenBucket(qps=10, burst=1)
+    late: list[float] = []
+    given_up = 0
+
+    async def spend(arrival: float, patience: float) -> None:
+        nonlocal given_up
+        await trio.sleep(arrival)
+        delay = bucket.reserve()
+        due = trio.current_time() + delay
+        with trio.move_on_after(patience) as scope:
+            await bucket.wait(delay)
+            late.append(trio.current_time() - due)
+        given_up += scope.cancelled_caught
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(200):
+            nursery.start_soon(spend, rng.uniform(0, 15), rng.choice([0.5, 2.0, 5.0, 60.0]))
+    assert len(late) + given_up == 200
+    assert given_up
+    assert min(late) > -1e-9
+    assert max(late) <= given_up / bucket.qps  # tokens that were returned make later waits shorter than earlier ones

@@ -60,17 +60,22 @@ def pod_update_events(old: Pod, new: Pod, options: ResourceOptions = DEFAULT_OPT
 
 
 def _scaled_down(old: Pod, new: Pod, options: ResourceOptions) -> bool:
-    if old.spec == new.spec and _resize_status(old) == _resize_status(new):
+    if _resize_parts(old) == _resize_parts(new):
         return False  # saves adding up requests twice
     before = nano_requests(old, options, use_status=True)
     after = nano_requests(new, options, use_status=True)
     return any(name not in after or to_milli(amount) > to_milli(after[name]) for name, amount in before.items())
 
 
-def _resize_status(pod: Pod) -> tuple[object, ...]:
-    status = pod.status
+def _resize_parts(pod: Pod) -> tuple[object, ...]:
+    """All that the requests of a pod follow from."""
+    spec, status = pod.spec, pod.status
     resizing = [c.reason for c in status.conditions or () if c.type == "PodResizePending"]
     return (
+        spec.containers,
+        spec.init_containers,
+        spec.resources,
+        spec.overhead,
         status.container_statuses,
         status.init_container_statuses,
         status.resources,

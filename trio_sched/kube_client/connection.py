@@ -326,13 +326,11 @@ class KubeClient:
             self._log_throttling(V0, delay, method, target)
         elif delay > SHORT_THROTTLE_SECONDS:
             self._log_throttling(V3, delay, method, target)
-        try:
-            await trio.sleep(delay)
-        except BaseException:
-            self._limiter.return_token()
-            raise
+        await self._limiter.wait(delay)
 
     def _log_throttling(self, level: int, delay: float, method: bytes, target: bytes) -> None:
+        if not log.isEnabledFor(level):
+            return
         fields = {
             "delay": f"{delay:.3f}s",
             "reason": "client-side throttling, not priority and fairness",

@@ -1,8 +1,10 @@
 """Client-side rate limit: requests per second."""
 
 import math
+from collections import deque
 from collections.abc import Callable
 
+import outcome
 import trio
 from attrs import define, field
 
@@ -22,6 +24,9 @@ class TokenBucket:
     clock: Callable[[], float] = trio.current_time
     _tokens: float = field(init=False)
     _updated: float = field(init=False, default=-math.inf)
+    _timed: float = field(init=False, default=math.inf)
+    """When the timer of all that wait ends."""
+    _waiting: deque[tuple[float, trio.lowlevel.Task]] = field(init=False, factory=deque)
 
     def __attrs_post_init__(self) -> None:
         self._tokens = float(self.burst)
@@ -40,12 +45,45 @@ class TokenBucket:
         """Wait for a token; returns how many seconds that took. Not a checkpoint if there is one already."""
         delay = self.reserve()
         if delay > 0.0:
-            try:
-                await trio.sleep(delay)
-            except BaseException:
-                self.return_token()
-                raise
+            await self.wait(delay)
         return delay
+
+    async def wait(self, delay: float) -> None:
+        """Wait for a token that was reserved *delay* seconds in advance; it is returned if that is cancelled."""
+        try:
+            await self._sleep_until(self.clock() + delay)
+        except BaseException:
+            self.return_token()
+            raise
+
+    async def _sleep_until(self, due: float) -> None:
+        """Only one task has a timer: under load, hundreds wait, and a timer costs more than a request's bookkeeping.
+
+        It wakes up all that are due with it, and the first one that is not takes over.
+        """
+        waiting = self._waiting
+        if due >= self._timed:
+            waiter = due, trio.lowlevel.current_task()
+
+            def leave(_raise_cancel: object) -> trio.lowlevel.Abort:
+                waiting.remove(waiter)
+                return trio.lowlevel.Abort.SUCCEEDED
+
+            waiting.append(waiter)
+            if await trio.lowlevel.wait_task_rescheduled(leave):
+                return
+        self._timed = due
+        try:
+            await trio.sleep_until(due)
+        finally:
+            now = self.clock()
+            while waiting and waiting[0][0] <= now:
+                trio.lowlevel.reschedule(waiting.popleft()[1], outcome.Value(True))
+            if self._timed == due:
+                self._timed = math.inf
+                if waiting:
+                    self._timed, task = waiting.popleft()
+                    trio.lowlevel.reschedule(task, outcome.Value(False))
 
     def return_token(self) -> None:
         """Undo a :meth:`reserve` whose request was not sent, so that later ones need not wait for it."""

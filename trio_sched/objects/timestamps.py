@@ -1,6 +1,7 @@
 """Moments and durations as Kubernetes writes them: RFC 3339 in UTC, and durations in nanoseconds."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 SECOND_NS: Final = 1_000_000_000
@@ -12,6 +13,7 @@ def format_time(moment: datetime) -> str:
     return _utc(moment).isoformat(timespec="seconds") + "Z"
 
 
+@lru_cache(maxsize=1)  # many events are recorded at one instant
 def format_micro_time(moment: datetime) -> str:
     """*moment*, which has a time zone, as ``metav1.MicroTime`` is written: with six digits after the point."""
     return _utc(moment).isoformat(timespec="microseconds") + "Z"

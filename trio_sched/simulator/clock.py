@@ -1,5 +1,6 @@
 """Where the simulator's time comes from, and how it reads the timestamps of objects."""
 
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -56,13 +57,17 @@ def trio_clock(start: datetime = EPOCH_OF_TESTS) -> Clock:
     Args:
         start: the cluster's time at the first call.
     """
-    origin: float | None = None
+    origin = read_at = math.nan
+    moment = start
 
     def now() -> datetime:
-        nonlocal origin
-        if origin is None:
-            origin = trio.current_time()
-        return start + timedelta(seconds=trio.current_time() - origin)
+        nonlocal origin, read_at, moment
+        seconds = trio.current_time()
+        if seconds != read_at:  # thousands of objects are written at one instant
+            if math.isnan(origin):
+                origin = seconds
+            read_at, moment = seconds, start + timedelta(seconds=seconds - origin)
+        return moment
 
     return now
 

@@ -34,8 +34,7 @@ class ClusterState:
     watch_backlog_limit: int
     types: TypeRegistry = field(factory=TypeRegistry, init=False)
     terminating: set[str] = field(factory=set, init=False)
-    _second: int = field(default=-1, init=False)
-    _second_text: str = field(default="", init=False)
+    _written: tuple[datetime | None, str] = field(default=(None, ""), init=False)
 
     def now(self) -> datetime:
         """The cluster's time."""
@@ -44,10 +43,11 @@ class ClusterState:
     def timestamp(self) -> str:
         """The cluster's time as objects carry it."""
         moment = self.clock()
-        second = int(moment.timestamp())
-        if second != self._second:  # thousands of objects are written within one second
-            self._second, self._second_text = second, format_time(moment)
-        return self._second_text
+        written, text = self._written
+        if moment is not written:  # thousands of objects are written at one instant
+            text = format_time(moment)
+            self._written = moment, text
+        return text
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""

@@ -14,7 +14,7 @@ from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.claim_consumers import claim_names, is_reserved_for, pods_of
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject
-from trio_sched.simulator.pod_subresources import with_condition
+from trio_sched.simulator.pod_subresources import with_conditions
 from trio_sched.simulator.resizes import Resizes
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,8 @@ EXIT_CODE = "trio-sched.dev/exit-code"
 """Annotation: with which code its containers end; anything but 0 makes the pod Failed."""
 
 _TERMINAL = ("Succeeded", "Failed")
+_STARTED = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+_UNREADY = ("ContainersReady", "Ready")
 
 
 @frozen(kw_only=True)
@@ -155,9 +157,7 @@ class _Kubelets:
             return
         spec, moment = fields["spec"], self.server.state.timestamp()
         status = dict(fields.get("status") or {})
-        conditions = status.get("conditions")
-        for kind in ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"):
-            conditions = with_condition(conditions, moment, type=kind, status="True")
+        conditions = with_conditions(status.get("conditions"), moment, _STARTED, "True")
         address = self._next_address()
         state = {"running": {"startedAt": moment}}
         status |= {
@@ -183,10 +183,8 @@ class _Kubelets:
             return
         moment = self.server.state.timestamp()
         code = int(_annotated_number(pod, EXIT_CODE) or 0)
-        conditions = status.get("conditions")
         reason = "PodCompleted" if code == 0 else "PodFailed"
-        for kind in ("ContainersReady", "Ready"):
-            conditions = with_condition(conditions, moment, type=kind, status="False", reason=reason)
+        conditions = with_conditions(status.get("conditions"), moment, _UNREADY, "False", reason=reason)
         ended = {
             "terminated": {
                 "exitCode": code,

@@ -234,7 +234,8 @@ class ObjectStore:
 
     def get(self, collection: str, key: str) -> StoredObject | None:
         """The object under *key*, if there is one."""
-        return self.collection(collection).objects.get(key)
+        found = self._collections.get(collection)
+        return None if found is None else found.objects.get(key)
 
     def create(self, collection: str, key: str, fields: Json) -> StoredObject:
         """Store a new object; its ``metadata`` receives the version.

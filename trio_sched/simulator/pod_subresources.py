@@ -1,5 +1,6 @@
 """The subresources of pods: ``binding`` and ``eviction``."""
 
+from collections.abc import Collection
 from typing import Any
 
 from trio_sched.simulator.cluster_state import ClusterState
@@ -105,14 +106,26 @@ def disrupt(
 
 def with_condition(conditions: list[Json] | None, moment: str, *, type: str, status: str, **more: Any) -> list[Json]:
     """*conditions* with the one of this *type* set anew; its transition time moves only when its status does."""
-    fresh: Json = {"type": type, "status": status, "lastProbeTime": None, "lastTransitionTime": moment, **more}
+    return with_conditions(conditions, moment, (type,), status, **more)
+
+
+def with_conditions(
+    conditions: list[Json] | None, moment: str, types: Collection[str], status: str, **more: Any
+) -> list[Json]:
+    """The same for several types, in this order at the end."""
+    before: Json = {}
     updated = []
     for condition in conditions or ():
-        if condition.get("type") != type:
+        known = condition.get("type", "")
+        if known in types:
+            before[known] = condition
+        else:
             updated.append(condition)
-        elif condition.get("status") == status:
-            fresh["lastTransitionTime"] = condition.get("lastTransitionTime")
-    updated.append(fresh)
+    for type in types:
+        since = moment
+        if type in before and before[type].get("status") == status:
+            since = before[type].get("lastTransitionTime")
+        updated.append({"type": type, "status": status, "lastProbeTime": None, "lastTransitionTime": since, **more})
     return updated
 
 

@@ -8,15 +8,16 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 import trio
 from attrs import define, field, frozen
-from hypercorn.trio import serve as hypercorn_serve
-from hypercorn.typing import Framework
 
 from trio_sched.simulator.serve import Receive, Scope, Send, configuration, live, read_body
+
+if TYPE_CHECKING:
+    from hypercorn.typing import Framework
 
 Json = dict[str, Any]
 Answer = Any
@@ -151,6 +152,8 @@ async def serve_extender(
         private_key: the PEM file of its key.
         task_status: started with the URL once connections are accepted.
     """
+    from hypercorn.trio import serve as hypercorn_serve  # as in `serve`
+
     application = cast("Framework", partial(_application, extender))
     config = configuration(host, port, certificate, private_key)
     async with trio.open_nursery() as nursery:

@@ -119,6 +119,8 @@ def _path(*steps: str, default: str = "") -> Callable[[Json], str]:
             if not isinstance(value, dict):
                 return default
             value = value.get(step)
+        if type(value) is str:
+            return value
         if value is None:
             return default
         if isinstance(value, bool):
@@ -195,7 +197,10 @@ def field_selector(text: str, collection: str) -> Predicate | None:
         return None
 
     def selects(fields: Json) -> bool:
-        return all((read(fields) == value) is wanted for read, value, wanted in terms)
+        for read, value, wanted in terms:  # noqa: SIM110 - a generator doubles the cost, for every change of a pod
+            if (read(fields) == value) is not wanted:
+                return False
+        return True
 
     return selects
 

@@ -1,4 +1,9 @@
-"""The API server on a port, for kubectl and other clients."""
+"""The API server on a port, for kubectl and other clients.
+
+Hypercorn is imported when a port is served: it takes a tenth of a second, and most simulations serve none.
+"""
+
+from __future__ import annotations
 
 import logging
 import math
@@ -6,18 +11,19 @@ import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve as hypercorn_serve
-from hypercorn.typing import Framework
 
 from trio_sched.simulator.api_server import ApiServer, ServerStopped
 from trio_sched.simulator.faults import ReplyDropped
 from trio_sched.simulator.messages import Response
 from trio_sched.simulator.status_errors import ApiError, internal_error, no_containers, too_large
 from trio_sched.simulator.watching import StreamCut
+
+if TYPE_CHECKING:
+    from hypercorn.config import Config
+    from hypercorn.typing import Framework
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -51,6 +57,8 @@ async def serve(
         private_key: the PEM file of its key.
         task_status: started with the base URL once connections are accepted.
     """
+    from hypercorn.trio import serve as hypercorn_serve
+
     announced = False
     while True:
         await server.wait_until(running=True)
@@ -72,6 +80,8 @@ async def serve(
 
 def configuration(host: str, port: int, certificate: Path | None, private_key: Path | None) -> Config:
     """Hypercorn's settings for simulated servers: many clients, and no grace period at the end."""
+    from hypercorn.config import Config
+
     config = Config()
     config.bind = [f"fd://{_bound(host, port)}"]
     config.accesslog = None

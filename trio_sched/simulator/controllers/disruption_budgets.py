@@ -65,9 +65,12 @@ class DisruptionController(WorkloadController):
         self.server.store.collection("pods").listen(self._on_pod)
 
     def _on_pod(self, change: Change) -> None:
+        budgets = self.server.store.collection(self.resource.collection)
+        if not budgets.objects:
+            return
         metadata = change.current.fields["metadata"]
         before = change.previous.fields["metadata"].get("labels") if change.previous is not None else None
-        for budget in self.server.store.collection(self.resource.collection).in_order(metadata["namespace"]):
+        for budget in budgets.in_order(metadata["namespace"]):
             selector = budget.fields["spec"].get("selector")
             if any(matches_label_selector(selector, labels or {}) for labels in (metadata.get("labels"), before)):
                 self.plan(budget.key)
