@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -31,13 +32,20 @@ def paste(page: Path, folder: Path) -> list[str]:
     return sorted(name for name in files if name.startswith("test_"))
 
 
-def run(folder: Path, *arguments: str) -> str:
+def run(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
     """What ``python -m`` says in *folder*."""
     path = os.pathsep.join([str(ROOT), str(folder)])
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
+    given = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120", **(environment or {})}
     command = [sys.executable, "-m", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, **given}, check=False)
     return done.stdout + done.stderr
+
+
+def run_tests(folder: Path, *arguments: str) -> str:
+    """What pytest says in *folder* with the plugin of this distribution; loading all others takes most of a second."""
+    alone = ("-p", "trio_sched.pytest_plugin", "-p", "no:cacheprovider")
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return run(folder, "pytest", "-q", *alone, "--rootdir", str(folder), *arguments, environment=environment)
 
 
 def text_block(page: Path, start: str) -> str:
@@ -50,7 +58,7 @@ def text_block(page: Path, start: str) -> str:
 def test_the_tests_that_a_page_shows_pass(name: str, tmp_path: Path) -> None:
     tests = paste(HOW_TO / f"{name}.md", tmp_path)
     assert tests
-    said = run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), *tests)
+    said = run_tests(tmp_path, *tests)
     assert re.search(r"^\d+ passed in", said, re.MULTILINE), said
 
 
@@ -113,7 +121,7 @@ def test_the_problem_that_conformance_finds_is_the_one_that_is_shown(tmp_path: P
     paste(page, tmp_path)
     file = tmp_path / "fast_disk.py"
     file.write_text(file.read_text().replace("Action.ADD | Action.UPDATE_NODE_LABEL", "Action.ADD"))
-    said = run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), "test_conformance.py", "-k", "events")
+    said = run_tests(tmp_path, "test_conformance.py", "-k", "events")
     shown, _, _ = text_block(page, "an event is missing").partition(" The change: ")
     assert re.search(re.escape(shown).replace("'impossible'", r"'\w+'"), said), said
 

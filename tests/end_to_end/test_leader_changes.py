@@ -92,7 +92,7 @@ async def create_pods(cluster: VirtualCluster, stop: trio.Event) -> int:
         if cluster.api.running:
             await cluster.create(pod(f"p{count}", cpu="10m"))
             count += 1
-        await trio.sleep(0.2)
+        await trio.sleep(0.5)
     return count
 
 

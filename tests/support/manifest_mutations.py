@@ -85,13 +85,14 @@ def _places(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
             yield from _places(inner, (*path, index))
 
 
-def _changed(fields: Json, path: Path_, value: Any) -> Json:
-    changed = copy.deepcopy(fields)
-    place: Any = changed
-    for step in path[:-1]:
-        place = place[step]
-    if value is _REMOVE:
-        del place[path[-1]]
+def _changed(place: Any, path: Path_, value: Any) -> Any:
+    """A copy with *value* at *path*, which shares with *place* what is not on the way there: there are thousands."""
+    step, *rest = path
+    changed = place.copy()
+    if rest:
+        changed[step] = _changed(place[step], tuple(rest), value)
+    elif value is _REMOVE:
+        del changed[step]
     else:
-        place[path[-1]] = copy.deepcopy(value)
+        changed[step] = value
     return changed

@@ -100,7 +100,7 @@ async def test_waiting_has_an_end(autojump_clock: Clock) -> None:
             await cluster.wait_scheduled("p", within_seconds=30)
 
 
-async def test_a_day_of_waiting_takes_no_time(autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hours_of_waiting_take_no_time(autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
     look = VirtualCluster.pod
     monkeypatch.setattr(VirtualCluster, "pod", lambda *args: looks.append(args[1]) or look(*args))
@@ -109,15 +109,15 @@ async def test_a_day_of_waiting_takes_no_time(autojump_clock: Clock, monkeypatch
         began = cluster.api.now()
 
         async def follow() -> None:
-            await trio.sleep(24 * 3600 + 0.01)
+            await trio.sleep(6 * 3600 + 0.01)
             await cluster.create(node("good"))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow)
-            await cluster.wait_scheduled("p", on="good", within_seconds=25 * 3600)
-        assert (cluster.api.now() - began).total_seconds() < 24 * 3600 + 1
+            await cluster.wait_scheduled("p", on="good", within_seconds=7 * 3600)
+        assert (cluster.api.now() - began).total_seconds() < 6 * 3600 + 1
         assert cluster.events("Scheduled", about="p")
-        assert len(looks) < 24 * 3600 / 5
+        assert len(looks) < 6 * 3600 / 5
 
 
 async def test_waiting_tells_that_the_scheduler_has_failed(autojump_clock: Clock) -> None:

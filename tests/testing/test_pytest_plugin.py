@@ -10,11 +10,11 @@ KIT_TEST = """
     import trio
     from trio_sched.testing import node, pod, virtual_cluster
 
-    async def test_hours_pass_in_an_instant():
+    async def test_an_hour_passes_in_an_instant():
         async with virtual_cluster(nodes=[node("n")]) as cluster:
             await cluster.create(pod("p"))
             assert await cluster.wait_scheduled("p") == "n"
-            await trio.sleep(36000)
+            await trio.sleep(3600)
 """
 
 
@@ -76,7 +76,7 @@ def test_pytest_trio_keeps_its_tests_and_they_get_the_clock(tmp_path: Path) -> N
         @pytest.mark.trio
         async def test_with_cluster():
             async with virtual_cluster(nodes=1) as cluster:
-                await trio.sleep(36000)
+                await trio.sleep(3600)
 
         @pytest.mark.trio
         async def test_with_a_clock_of_its_own(mock_clock):
@@ -104,14 +104,14 @@ def test_in_the_mode_of_pytest_trio_for_all_tests_they_get_the_clock_too(tmp_pat
 
         async def test_with_cluster():
             async with virtual_cluster(nodes=1) as cluster:
-                await trio.sleep(36000)
+                await trio.sleep(3600)
 
         def small_cluster():
             return virtual_cluster(nodes=1)
 
         async def test_with_a_function_that_makes_the_cluster():
             async with small_cluster() as cluster:
-                await trio.sleep(36000)
+                await trio.sleep(3600)
     """
     assert "2 passed" in run(tmp_path, code, "-p", "pytest_trio.plugin", "-o", "trio_mode=true")
 

@@ -198,7 +198,8 @@ def _run_per_node(
     start: int,
 ) -> None:
     candidates = np.flatnonzero(outcome.passes)
-    candidates = np.roll(candidates, -int(np.searchsorted(candidates, start % max(len(outcome.nodes), 1))))
+    if start:
+        candidates = np.roll(candidates, -int(np.searchsorted(candidates, start % max(len(outcome.nodes), 1))))
     found = 0
     for i, position in enumerate(candidates.tolist()):
         if num_nodes_to_find is not None and found >= num_nodes_to_find:

@@ -32,6 +32,8 @@ from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
 
 _HOOK_NAMES = frozenset(HOOK_NAMES)
+_OFFERED = {hook: list(inspect.signature(getattr(ExtensionPoints, hook)).parameters)[1:] for hook in HOOK_NAMES}
+"""The arguments of every hook."""
 
 
 @define(eq=False)
@@ -315,8 +317,7 @@ def _guard_hooks(
 def _functions(manager: pluggy.PluginManager) -> dict[tuple[str, str], HookFunction]:
     """(plugin, hook) → a callable that takes all of the hook's arguments by position."""
     functions: dict[tuple[str, str], HookFunction] = {}
-    for hook, spec in inspect.getmembers(ExtensionPoints, inspect.isfunction):
-        offered = list(inspect.signature(spec).parameters)[1:]
+    for hook, offered in _OFFERED.items():
         for impl in getattr(manager.hook, hook).get_hookimpls():
             functions[impl.plugin_name, hook] = _positional(impl.function, offered, list(impl.argnames))
     return functions

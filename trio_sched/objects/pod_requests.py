@@ -5,6 +5,7 @@ overhead).
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -356,6 +357,7 @@ def to_amounts(nano: Mapping[str, int]) -> ResourceAmounts:
     return ResourceAmounts(cpu, memory, storage, tuple(sorted(scalars)))
 
 
+@lru_cache(maxsize=4096)  # names are few and are asked about for every pod and node
 def is_scalar(name: str) -> bool:
     """Whether *name* is a scalar resource: one that is counted besides CPU, memory, storage and pods."""
     return (

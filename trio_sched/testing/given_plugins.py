@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable, Sequence
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from trio_sched.engine.plugin_errors import BadPlugin
@@ -60,6 +62,12 @@ def registry_of(plugins: Sequence[Plugin]) -> PluginRegistry:
     return registry_with(plugins, installed=any(isinstance(plugin, str) for plugin in plugins))
 
 
+@lru_cache(maxsize=1)  # each profile of a test asks again
+def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The plugins that are installed in the folders of *path*, which is ``sys.path``."""
+    return tuple(entry_points(group=PROJECT))
+
+
 def registry_with(plugins: Iterable[Plugin], *, installed: bool = True) -> PluginRegistry:
     """All installed plugins; classes and instances among *plugins* replace installed ones of the same name.
 
@@ -72,7 +80,7 @@ def registry_with(plugins: Iterable[Plugin], *, installed: bool = True) -> Plugi
     """
     classes = [class_of(plugin) for plugin in plugins if not isinstance(plugin, str)]
     taken = {getattr(plugin, "name", None) for plugin in classes}
-    others = entry_points(group=PROJECT) if installed else ()
+    others = _installed(tuple(sys.path)) if installed else ()
     registry = PluginRegistry.of(found for found in others if found.name not in taken)
     for plugin in classes:
         registry.add(plugin)

@@ -1,5 +1,7 @@
 """The official Python client: what its examples do."""
 
+from __future__ import annotations  # the client loads a class when it is named, which takes seconds for all of them
+
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -4,12 +4,12 @@
 compared, since the server looked at other objects or failed.
 """
 
-import copy
 import gzip
 import json
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 from manifest_mutations import mistakes, valid_objects
 from simulator_api import Json
@@ -30,7 +30,7 @@ DIFFERENT: Final = {
 
 def is_accepted(fields: Json) -> bool:
     try:
-        check_manifests([Manifest(copy.deepcopy(fields))])
+        check_manifests([Manifest(msgspec.json.decode(msgspec.json.encode(fields)))])  # a copy, at a tenth of the time
     except ManifestError:
         return False
     return True

@@ -16,12 +16,9 @@ from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input
-from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.conformance.description import describe_change
 from trio_sched.testing.conformance.events import changes_for
 from trio_sched.testing.conformance.subject import Subject, Trial
@@ -62,7 +59,8 @@ class _Cached:
     """By signature: the first pod that had it."""
 
     def __attrs_post_init__(self) -> None:
-        self._table = self.world.show(self.trial)
+        self._table = self.world.table()
+        self.world.show(self.trial, self._table)
         self._cache = SignatureCache(self.trial.profile, self._table)
 
     def after(self, change: Change | None) -> str:
@@ -76,26 +74,10 @@ class _Cached:
         return ""
 
     def _make(self, change: Change) -> None:
-        self.world, table = self.world.after(change), self._table
-        self.world.show(self.trial)
-        self.trial.handle.nodes = NodeColumns(table)
-        if change.kind == NODE:
-            if change.new is None:
-                table.remove_node(change.old.name)
-            elif change.old is None:
-                table.add_node(change.new)
-            else:
-                table.update_node(change.new)
-        elif change.kind == RUNNING:
-            for one in (change.old, change.new):
-                row = None if one is None else table.row_of.get(one.node_name)
-                if row is None:
-                    continue
-                if one is change.old:
-                    table.remove_pod(row, one.uid)
-                else:
-                    table.add_pod(row, PodInfo(one, pod_resources(one)))
-        elif change.kind != WAITING:
+        self.world = self.world.after(change)
+        change.make_in(self._table)
+        self.world.show(self.trial, self._table)
+        if change.kind not in (NODE, RUNNING, WAITING):
             self._cache.clear()
             self._first.clear()
 

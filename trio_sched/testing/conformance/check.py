@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final
 
@@ -140,9 +141,16 @@ def conformance_test(plugin: Plugin, **given: Any) -> Callable[..., None]:
     """
     import pytest  # of whoever has tests
 
+    @cache  # what one check has found out serves the next ones
+    def subject() -> Subject:
+        return _subject_of(_loaded(plugin), **given)
+
     @pytest.mark.parametrize("check", CHECKS)
     def test_conformance(check: str) -> None:
-        problems = list(conformance_problems(plugin, **given, checks=["definition", check]))
+        try:
+            problems = list(_problems(subject(), ["definition", check]))
+        except PluginError as error:
+            problems = [str(error)]
         if problems:
             raise NotConforming(name_of(plugin), problems)
 
@@ -163,8 +171,46 @@ def conformance_problems(
     checks: Iterable[str] = CHECKS,
 ) -> Iterator[str]:
     """What `check_conformance` finds, each once, and of each check the first few."""
-    if isinstance(plugin, str):
-        plugin = registry_with([]).load(plugin)
+    loaded = _loaded(plugin)
+    try:
+        subject = _subject_of(
+            loaded,
+            pods=pods,
+            nodes=nodes,
+            running=running,
+            objects=objects,
+            args=args,
+            handle=handle,
+            effort=effort,
+            prepare=prepare,
+        )
+    except PluginError as error:
+        yield str(error)
+        return
+    yield from _problems(subject, checks)
+
+
+def _loaded(plugin: Plugin) -> Plugin:
+    return registry_with([]).load(plugin) if isinstance(plugin, str) else plugin
+
+
+def _subject_of(
+    plugin: Plugin,
+    *,
+    pods: Iterable[Pod] | None = None,
+    nodes: Iterable[Node] | None = None,
+    running: Iterable[Pod] | None = None,
+    objects: Mapping[str, Iterable[Any]] | None = None,
+    args: Any = None,
+    handle: FakeHandle | None = None,
+    effort: int = 1,
+    prepare: Callable[[Any], object] | None = None,
+) -> Subject:
+    """See `check_conformance`.
+
+    Raises:
+        PluginError: it cannot be made, or its events are wrong.
+    """
     waiting = tuple(some_pods() if pods is None else pods)
     shown = FakeHandle() if handle is None else handle if is_instance(plugin) else copy_of(handle)
     for kind, examples in (objects or {}).items():
@@ -180,18 +226,23 @@ def conformance_problems(
         effort=effort,
         prepare=prepare,
     )
-    try:
-        watched = subject.fresh().watched_kinds
-    except PluginError as error:
-        yield str(error)
-        return
+    watched = subject.fresh().watched_kinds
     if not subject.is_instance:  # as in a scheduler, where other kinds cannot be read
         for kind in shown.known_objects.keys() - watched:
             del shown.known_objects[kind]
     add_pod_group(shown, waiting)
+    return subject
+
+
+@lru_cache(maxsize=1)  # each check of a plugin asks again
+def _blocks(subject: Subject) -> bool:
+    return any(blocking_problems(subject))
+
+
+def _problems(subject: Subject, checks: Iterable[str]) -> Iterator[str]:
     found: set[str] = set()
     wanted = list(dict.fromkeys(checks))
-    blocks = any(name not in _CALLED_ONCE for name in wanted) and any(blocking_problems(subject))
+    blocks = any(name not in _CALLED_ONCE for name in wanted) and _blocks(subject)
     is_deterministic = True
     for name in wanted:
         if (blocks and name not in _CALLED_ONCE) or (name in _COMPARING and not is_deterministic):

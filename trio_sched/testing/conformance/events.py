@@ -122,7 +122,8 @@ class History:
         self._queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
         queueing = self._queue.prepare({profile.name: profile}, is_refused=self._is_refused)
         self._queue.install_queueing(queueing, BoundHook("conformance", "queue_sort", lambda queued: queued.pod.uid))
-        self._table = self.world.show(self.trial)
+        self._table = self.world.table()
+        self.world.show(self.trial, self._table)
         self._try_all()
 
     def _is_refused(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:
@@ -133,14 +134,18 @@ class History:
         before, self.world = self.world, self.world.after(change)
         is_node_gone = change.kind == NODE and change.new is None
         if not is_node_gone:  # of a node that goes the queue is told first
-            self._table = self.world.show(self.trial)
+            self._show(change)
         self._tell(change)
         if is_node_gone:
-            self._table = self.world.show(self.trial)
+            self._show(change)
         self._try_moved()
         missed = self._missed(before, change)
         self._try_all()
         return missed
+
+    def _show(self, change: Change) -> None:
+        change.make_in(self._table)
+        self.world.show(self.trial, self._table)
 
     def hint_failures(self) -> list[str]:
         """What hint functions and pre_enqueue have raised since the last call."""

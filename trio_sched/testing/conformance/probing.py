@@ -12,6 +12,7 @@ from typing import Any, Final
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.conformance.changes import Changes, Edit, fields_of
 from trio_sched.testing.conformance.judgement import judge
 from trio_sched.testing.conformance.results import ask, comparable
@@ -33,8 +34,9 @@ _MAX_FIRST: Final = 4
 def find_effective(trial: Trial, changes: Changes) -> list[Edit]:
     """The edits to which the plugin of *trial* reacts in a small cluster."""
     world = _world(changes)
-    before = _answers(trial, world)
-    found = (edit for edit in _edits(changes, world) if _answers(trial, _edited(world, edit)) != before)
+    table = world.table()
+    before = _answers(trial, world, table)
+    found = (edit for edit in _edits(changes, world) if _answers_after(trial, edit, world, table) != before)
     effective = list(islice(found, _MAX_EFFECTIVE))
     effective += _joint(trial, changes, world, effective)
     paths = {(edit.kind, edit.key) for edit in effective if edit.facet == "field"}
@@ -47,11 +49,12 @@ def _joint(trial: Trial, changes: Changes, world: World, effective: Sequence[Edi
     firsts = {(edit.kind, edit.facet, edit.key): edit for edit in effective if edit.facet in _TEXTUAL}
     for first in list(firsts.values())[:_MAX_FIRST]:
         beside = _edited(world, first)
-        before = _answers(trial, beside)
+        table = beside.table()
+        before = _answers(trial, beside, table)
         for edit in _edits(changes, world):
             is_other = edit.facet in _TEXTUAL and (edit.kind, edit.facet) != (first.kind, first.facet)
             is_untried = is_other and edit.value == first.value and edit not in effective
-            if is_untried and _answers(trial, _edited(beside, edit)) != before:
+            if is_untried and _answers_after(trial, edit, beside, table) != before:
                 yield edit
 
 
@@ -105,8 +108,15 @@ def _edited(world: World, edit: Edit) -> World:
     return world
 
 
-def _answers(trial: Trial, world: World) -> list[object]:
-    columns = NodeColumns(world.show(trial))
+def _answers_after(trial: Trial, edit: Edit, world: World, table: NodeTable) -> list[object]:
+    """The answers in *world*, whose columns are in *table*, with the edit."""
+    edited = _edited(world, edit)
+    return _answers(trial, edited, edited.table() if edit.kind in (NODE, RUNNING) else table)
+
+
+def _answers(trial: Trial, world: World, table: NodeTable) -> list[object]:
+    world.show(trial, table)
+    columns = NodeColumns(table)
     return [_answer(trial, columns, pod) for pod in world.waiting.values()]
 
 

@@ -20,10 +20,12 @@ from trio_sched.engine.cluster_changes import (
 from trio_sched.engine.queueing_hints import HintTable
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
 from trio_sched.plugin_api.custom_resources import CustomResource, as_json
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.conformance.subject import Trial
 from trio_sched.testing.plugin_harness import make_table
 
@@ -59,9 +61,9 @@ class World:
         """The columns of its nodes."""
         return make_table(self.nodes.values(), [pod for pod in self.running.values() if pod.node_name in self.nodes])
 
-    def show(self, trial: Trial) -> NodeTable:
-        """Have the handle of *trial* show this cluster; returns the columns."""
-        table, handle = self.table(), trial.handle
+    def show(self, trial: Trial, table: NodeTable) -> None:
+        """Have the handle of *trial* show this cluster, of which *table* has the columns."""
+        handle = trial.handle
         for kind, objects in self.objects.items():
             if kind not in (NODE, RUNNING, WAITING):
                 handle.known_objects[kind] = list(objects.values())
@@ -69,7 +71,6 @@ class World:
         handle.grouped = [pod for pod in pods if pod.spec.scheduling_group is not None]
         handle.pending = {pod.key: pod for pod in self.waiting.values()}
         handle.nodes = NodeColumns(table)
-        return table
 
     def after(self, change: Change) -> World:
         """The cluster after *change*."""
@@ -102,6 +103,25 @@ class Change:
     def action(self) -> Action:
         """What happened to it."""
         return Action.ADD if self.old is None else Action.DELETE if self.new is None else Action.UPDATE
+
+    def make_in(self, table: NodeTable) -> None:
+        """Have *table*, the columns of a cluster, show it after the change."""
+        if self.kind == NODE:
+            if self.new is None:
+                table.remove_node(self.old.name)
+            elif self.old is None:
+                table.add_node(self.new)
+            else:
+                table.update_node(self.new)
+        elif self.kind == RUNNING:
+            for one in (self.old, self.new):
+                row = None if one is None else table.row_of.get(one.node_name)
+                if row is None:
+                    continue
+                if one is self.old:
+                    table.remove_pod(row, one.uid)
+                else:
+                    table.add_pod(row, PodInfo(one, pod_resources(one)))
 
     def events(self, resources: Mapping[Kind, str]) -> list[ClusterEvent]:
         """What the scheduler makes of it.
