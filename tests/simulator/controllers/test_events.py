@@ -74,7 +74,7 @@ async def test_what_jobs_tell(cluster: Cluster, autojump_clock: MockClock) -> No
     await trio.sleep(20)
     reasons = [reason for _type, reason, _message in told(cluster, "Job")]
     first, second = "SuccessfulCreate", "SuccessfulDelete"
-    assert reasons == [first, "Suspended", second, "Resumed", first, "Completed"]
+    assert reasons == [first, second, "Suspended", first, "Resumed", "Completed"]
 
 
 async def test_refused_pods_are_told(cluster: Cluster, autojump_clock: MockClock) -> None:

@@ -91,9 +91,10 @@ class DaemonSetController(WorkloadController):
                 self._roll(stored, nodes, digest)
         finally:
             self._write_status(stored, nodes, digest)
-        in_use = {_hash_of(pod) for pods in self._pods(stored).values() for pod in pods} | {digest}
-        name = stored.fields["metadata"]["name"]
-        self._history.truncate(stored, {f"{name}-{one}" for one in in_use})
+        current = revision.fields["metadata"]["name"]
+        stem = current.removesuffix(digest)
+        in_use = {f"{stem}{_hash_of(pod)}" for pods in self._pods(stored).values() for pod in pods}
+        self._history.truncate(stored, {current}, in_use)
 
     def _restore_revision(self, stored: StoredObject) -> None:
         """Give a set of a dump without ControllerRevisions the one that its newest pod is of."""
