@@ -1,7 +1,7 @@
 """How many disruptions a PodDisruptionBudget allows.
 
-A cluster has a controller that keeps the budgets' status; if one does (``observedGeneration`` or conditions are set) its
-figures are used, otherwise they are computed from the pods for each eviction.
+A cluster has a controller that keeps the budgets' status; if one does (``observedGeneration`` or conditions are set)
+its figures are used, otherwise they are computed from the pods for each eviction.
 """
 
 import math

@@ -199,3 +199,15 @@ async def test_a_namespace_that_goes_gets_no_events(
     assert pod is not None
     recorder.normal(cluster.server.state.types.core("pods"), pod, "Late", "nobody reads it")
     assert written(cluster) == []
+
+
+async def test_events_expire_an_hour_after_they_were_written_last(cluster: Cluster, autojump_clock: MockClock) -> None:
+    await cluster.make("replicasets", replicas=1, selector=SELECTOR, template=template())
+    await trio.sleep(1800)
+    (event,) = cluster.stored("events")
+    name = event["metadata"]["name"]
+    await cluster.patch("events", name, {"count": 2})
+    await trio.sleep(3590)
+    assert cluster.names("events") == [name]
+    await trio.sleep(20)
+    assert cluster.names("events") == []

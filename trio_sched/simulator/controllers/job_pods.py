@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.controllers.pod_states import condition_of, is_terminating, phase_of, unix_time
-from trio_sched.simulator.controllers.rollout_sizes import number_in
 from trio_sched.simulator.object_store import StoredObject
 
 Json = dict[str, Any]

@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
+from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.deployment_status import condition
 from trio_sched.simulator.controllers.job_counts import JobCounts, counted, failures_with, is_countable, is_leaving
 from trio_sched.simulator.controllers.job_pods import (
@@ -29,7 +30,7 @@ from trio_sched.simulator.controllers.pod_states import (
 from trio_sched.simulator.controllers.rollout_sizes import status_of
 from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.kubelet import EXIT_CODE, RUN_SECONDS
-from trio_sched.simulator.lifecycle import drop_finalizer
+from trio_sched.simulator.lifecycle import drop_finalizer, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject, copied
 
 Json = dict[str, Any]
@@ -54,14 +55,14 @@ class JobController(WorkloadController):
         self.pods.follow(self.kind, self._on_pod)
 
     def _on_pod(self, key: str, change: Change) -> None:
-        """Let go of a pod whose Job is gone, and which nobody counts any more."""
+        """Take the finalizer off a pod whose Job is gone, and which nobody counts any more."""
         if change.type != "DELETED" and self.stored(key) is None:
             self._steps.plan(self._release_orphan, change.current.key, 0.1)
 
     def _release_orphan(self, key: str) -> None:
         pod = self.server.store.get("pods", key)
         if pod is not None and is_uncounted(pod):
-            self._release(pod)
+            self._drop_tracking(pod)
 
     def sync(self, key: str) -> None:
         """Count the pods that have ended, and create or delete pods."""
@@ -73,7 +74,7 @@ class JobController(WorkloadController):
         pods = self.claim(stored, self.selector_of(stored.fields), self.pods)
         if self._is_finished(stored):
             for pod in filter(is_uncounted, pods):
-                self._release(pod)
+                self._drop_tracking(pod)
             self._expire(stored)
             return
         spec, leaves = stored.fields["spec"], is_terminating(stored.fields)
@@ -100,6 +101,20 @@ class JobController(WorkloadController):
                 if ending is None and not leaves:
                     self._note_suspension(stored, status)
             self._write(stored, status, counts, ending, len(current) if active is None else active)
+
+    def adopt(self, objects: ControlledObjects, one: StoredObject, owner: StoredObject) -> StoredObject:
+        """Make a Job the controller of a pod, which is kept until it is counted."""
+        adopted = super().adopt(objects, one, owner)
+        if is_uncounted(adopted):
+            return adopted
+        metadata = adopted.fields["metadata"]
+        kept = {**metadata, "finalizers": [*(metadata.get("finalizers") or ()), TRACKING]}
+        return write_fields(self.server.state, objects.resource, adopted, metadata=kept)
+
+    def release(self, objects: ControlledObjects, one: StoredObject, uid: str) -> None:
+        """Take a pod from its Job, which does not count it any more."""
+        super().release(objects, one, uid)
+        self._drop_tracking(one)
 
     def _again(self, stored: StoredObject) -> list[StoredObject]:
         """The pods of a Job as they are stored now."""
@@ -135,9 +150,9 @@ class JobController(WorkloadController):
 
     def _settle(self, counts: JobCounts) -> None:
         for pod in counts.settled:
-            self._release(pod)
+            self._drop_tracking(pod)
 
-    def _release(self, pod: StoredObject) -> None:
+    def _drop_tracking(self, pod: StoredObject) -> None:
         """Take the finalizer off a pod; one that was only waiting for that is gone."""
         state, resource = self.server.state, self.server.state.types.core("pods")
         current = state.store.get("pods", pod.key)
@@ -148,7 +163,7 @@ class JobController(WorkloadController):
     def _dismiss(self, stored: StoredObject, pods: list[StoredObject]) -> None:
         """Delete pods that are too many; these count neither as succeeded nor as failed."""
         for pod in pods:
-            self._release(pod)
+            self._drop_tracking(pod)
             self.delete_pod(stored, pod)
 
     def _failure(self, stored: StoredObject, status: Json, counts: JobCounts) -> Json | None:
