@@ -20,6 +20,7 @@ _PATHS = {
     "persistentvolumeclaims": "/api/v1/namespaces/default/persistentvolumeclaims",
     "resourcequotas": "/api/v1/namespaces/default/resourcequotas",
     "limitranges": "/api/v1/namespaces/default/limitranges",
+    "events": "/api/v1/namespaces/default/events",
     "poddisruptionbudgets": "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
     "nodes": "/api/v1/nodes",
 }

@@ -199,6 +199,29 @@ async def node_losses(at: Place) -> None:
     await at.reach("nodes deleted", until=lacks("pods bare"), within_seconds=100)
 
 
+@scenario
+async def zone_losses(at: Place) -> None:
+    await at.begin(nodes=0)
+    for number in range(4):
+        await at.add_node(number, **{"topology.kubernetes.io/zone": at.name})
+    patient = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+    web = template(tolerations=[{**patient, "tolerationSeconds": 2}], **apart())
+    await at.make("deployments", "web", replicas=4, selector=selector(), template=web)
+    await at.reach("created")
+    await say_ready(at, 0, "False")
+    await at.reach("one is lost", until=has("pods of ReplicaSet web-# revision 1: Pending"))
+    await say_ready(at, 1, "False")
+    await say_ready(at, 2, "False")
+    await trio.sleep(12)
+    await at.reach("most are lost, which evicts nothing more")
+    await say_ready(at, 0, "True")
+    evicting = [f"n{number}: ready ['False'] ['node.kubernetes.io/not-ready:NoExecute" for number in (1, 2)]
+    await at.reach("half are lost", until=has(*evicting), within_seconds=60)
+    await say_ready(at, 1, "True")
+    await say_ready(at, 2, "True")
+    await at.reach("all are back")
+
+
 async def say_ready(at: Place, number: int, status: str) -> None:
     """What a kubelet says about its node."""
     condition = {"type": "Ready", "status": status, "reason": "Said", "message": "said"}

@@ -250,5 +250,5 @@ def _line(kind: str, one: Json) -> str:
         elif name == "active" and isinstance(value, list):
             parts.append(f"active {len(value)}")
         elif name not in _NOT_COMPARED:
-            parts.append(f"{name}={value}")
+            parts.append(f"{name}={dict(sorted(value.items())) if isinstance(value, dict) else value}")
     return ", ".join(parts)

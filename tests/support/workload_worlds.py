@@ -45,6 +45,15 @@ VARYING = {
     # The taints of a node that is ready again go one after the other, and pods may come in between. Of the pods of a
     # node that is gone, those that have failed may be deleted by their controllers as well.
     "node-losses": re.compile(r"Cancelling deletion|SuccessfulDelete"),
+    "zone-losses": re.compile(r"Cancelling deletion|SuccessfulDelete"),
+    # Which of several budgets is told of.
+    "failed-budgets": re.compile(r"MultiplePodDisruptionBudgets"),
+    # What the controllers try in a namespace that is going, and when their objects go.
+    "held-namespaces": re.compile(r"FailedCreate"),
+    # Whether the StatefulSet sees its last claim before it goes.
+    "claim-owners": re.compile(r"FailedUpdate"),
+    # How often a name was found in use.
+    "adoptions": re.compile(r"FailedCreate"),
 }
 """Scenario → what depends on the pace of the controllers there, and is not compared."""
 Until = Callable[[Summary], bool]

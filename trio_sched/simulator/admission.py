@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.limit_ranges import apply_defaults
 from trio_sched.simulator.pod_defaults import add_default_tolerations, admit_service_account, quality_of_service
@@ -14,6 +15,7 @@ from trio_sched.simulator.validation.shapes import dicts
 Json = dict[str, Any]
 
 POD_GROUP_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 _JOB_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
@@ -48,6 +50,23 @@ def admit_pod_change(state: ClusterState, old: Json, new: Json) -> None:
     for field in ("priority", "preemptionPolicy"):
         if after.get(field) is None and field in before:
             after[field] = before[field]
+
+
+def admit_daemon_set(_state: ClusterState, _resource: ResourceType, fields: Json) -> None:
+    """A new DaemonSet: the generation of its pod template, by which it knows the pods that it adopts."""
+    given = (fields["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
+    _set_template_generation(fields, max(number_in(given) or 0, 1))
+
+
+def admit_daemon_set_change(_state: ClusterState, old: Json, new: Json) -> None:
+    """A changed DaemonSet: another pod template is one more generation."""
+    before = number_in((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)) or 0
+    _set_template_generation(new, before + (old["spec"].get("template") != new["spec"].get("template")))
+
+
+def _set_template_generation(fields: Json, number: int) -> None:
+    metadata = fields["metadata"]
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), TEMPLATE_GENERATION: str(number)}
 
 
 def _admit_priority(state: ClusterState, resource: ResourceType, fields: Json, spec: Json) -> None:

@@ -164,6 +164,8 @@ _RULES: dict[str, Rules] = {
     ),
     "daemonsets.apps": Rules(
         defaults=defaults.daemon_set_defaults,
+        admit=admission.admit_daemon_set,
+        admit_change=admission.admit_daemon_set_change,
         problems=workloads.daemon_set_problems,
         change_problems=workloads.selector_changes,
     ),

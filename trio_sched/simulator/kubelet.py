@@ -29,9 +29,10 @@ CLAIMS = "resourceclaims.resource.k8s.io"
 EXIT_CODE = "trio-sched.dev/exit-code"
 """Annotation: with which code its containers end; anything but 0 makes the pod Failed."""
 
-_TERMINAL = ("Succeeded", "Failed")
 _STARTED = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
 _UNREADY = ("ContainersReady", "Ready")
+_TERMINATED = 143
+"""The exit code of a process that is told to end by SIGTERM."""
 
 
 @frozen(kw_only=True)
@@ -177,12 +178,13 @@ class _Kubelets:
         self._write(pod, status)
 
     def _end(self, pod: StoredObject) -> None:
-        fields = pod.fields
-        status = dict(fields["status"])
-        if status.get("phase") != "Running":
-            return
-        moment = self.server.state.timestamp()
-        code = int(_annotated_number(pod, EXIT_CODE) or 0)
+        if pod.fields["status"].get("phase") == "Running":
+            self._write(pod, self._ended(pod, int(_annotated_number(pod, EXIT_CODE) or 0)))
+
+    def _ended(self, pod: StoredObject, code: int) -> Json:
+        """The status of a pod whose containers have ended with an exit code."""
+        fields, moment = pod.fields, self.server.state.timestamp()
+        status = dict(fields.get("status") or {})
         reason = "PodCompleted" if code == 0 else "PodFailed"
         conditions = with_conditions(status.get("conditions"), moment, _UNREADY, "False", reason=reason)
         ended = {
@@ -194,12 +196,12 @@ class _Kubelets:
             }
         }
         containers = fields["spec"].get("containers") or ()
-        status |= {
+        return {
+            **status,
             "phase": "Succeeded" if code == 0 else "Failed",
             "conditions": conditions,
             "containerStatuses": [_container_status(one, ended, ready=False) for one in containers],
         }
-        self._write(pod, status)
 
     def _plan_resize(self, pod: StoredObject) -> None:
         self._schedule(pod, "resize", self.pace.start_seconds, self._resize)
@@ -212,7 +214,7 @@ class _Kubelets:
         pods = self.server.state.types.core("pods")
         if pod.fields["metadata"].get("deletionGracePeriodSeconds"):
             if pod.fields["metadata"].get("finalizers"):  # who has to see how it ended
-                self._write(pod, {**(pod.fields.get("status") or {}), "phase": "Failed"})
+                self._write(pod, self._ended(pod, _TERMINATED))
                 current = self.server.store.get("pods", pod.key)
                 assert current is not None, "it was just written"
                 pod = current

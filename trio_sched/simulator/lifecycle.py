@@ -351,7 +351,10 @@ def _remove(state: ClusterState, resource: ResourceType, stored: StoredObject) -
         _withdraw_definition(state, stored)
     namespace = stored.fields["metadata"].get("namespace")
     if namespace in state.terminating:
-        finish_if_empty(state, namespace)
+        if resource.collection == "pods":
+            _empty_namespace(state, namespace)
+        else:
+            _finish_if_empty(state, namespace)
     return removed
 
 
@@ -361,17 +364,24 @@ def _terminate_namespace(state: ClusterState, resource: ResourceType, stored: St
         metadata = {**stored.fields["metadata"], "deletionTimestamp": state.timestamp()}
         stored = write_fields(state, resource, stored, metadata=metadata, status={"phase": "Terminating"})
         state.terminating.add(name)
-    sweep: list[tuple[ResourceType, StoredObject]] = []
-    for kind in list(state.types.storages()):
-        if kind.namespaced:
-            sweep += [(kind, found) for found in state.store.collection(kind.collection).in_order(name)]
-    for kind, found in sweep:
-        delete(state, kind, found, DeleteOptions())
-    finish_if_empty(state, name)
+    for pod in list(state.store.collection("pods").in_order(name)):
+        delete(state, state.types.core("pods"), pod, DeleteOptions())
+    _empty_namespace(state, name)
     return stored
 
 
-def finish_if_empty(state: ClusterState, name: str) -> None:
+def _empty_namespace(state: ClusterState, name: str) -> None:
+    """Delete what is in a terminating namespace, which is done when no pod is left."""
+    if next(iter(state.store.collection("pods").in_order(name)), None) is not None:
+        return
+    kinds = [kind for kind in state.types.storages() if kind.namespaced]
+    for kind in kinds:
+        for found in list(state.store.collection(kind.collection).in_order(name)):
+            delete(state, kind, found, DeleteOptions())
+    _finish_if_empty(state, name)
+
+
+def _finish_if_empty(state: ClusterState, name: str) -> None:
     """Remove a terminating namespace once it is empty and has no finalizer."""
     stored = state.store.get("namespaces", name)
     if stored is None or stored.fields["metadata"].get("finalizers"):

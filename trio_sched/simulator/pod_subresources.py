@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from trio_sched.simulator.cluster_state import ClusterState
-from trio_sched.simulator.disruption import Allowance, allowance, note_eviction
+from trio_sched.simulator.disruption import Allowance, allowance, note_eviction, refusal
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, require, write_fields
 from trio_sched.simulator.messages import Request, Response
 from trio_sched.simulator.negotiation import read_object
@@ -176,14 +176,10 @@ def _check_budget(state: ClusterState, namespace: str, name: str, fields: Json, 
         policy = budget.fields["spec"].get("unhealthyPodEvictionPolicy")
         if policy == "AlwaysAllow" or 0 < left.desired_healthy <= left.current_healthy:
             return
-    if left.disruptions <= 0:
-        cause = {
-            "reason": "DisruptionBudget",
-            "message": f"The disruption budget {budget.fields['metadata']['name']} needs {left.desired_healthy} "
-            f"healthy pods and has {left.current_healthy} currently",
-        }
+    details = refusal(budget, left)
+    if details is not None:
         message = "Cannot evict pod as it would violate the pod's disruption budget."
-        raise ApiError(429, "TooManyRequests", message, {"causes": [cause]})
+        raise ApiError(429, "TooManyRequests", message, details)
     if not dry_run:
         note_eviction(state, budget, left, name)
 

@@ -74,7 +74,7 @@ async def test_what_jobs_tell(cluster: Cluster, autojump_clock: MockClock) -> No
     await trio.sleep(20)
     reasons = [reason for _type, reason, _message in told(cluster, "Job")]
     first, second = "SuccessfulCreate", "SuccessfulDelete"
-    assert reasons == [first, "Suspended", second, "Resumed", first, "Completed"]
+    assert reasons == [first, second, "Suspended", first, "Resumed", "Completed"]
 
 
 async def test_refused_pods_are_told(cluster: Cluster, autojump_clock: MockClock) -> None:
@@ -199,3 +199,15 @@ async def test_a_namespace_that_goes_gets_no_events(
     assert pod is not None
     recorder.normal(cluster.server.state.types.core("pods"), pod, "Late", "nobody reads it")
     assert written(cluster) == []
+
+
+async def test_events_expire_an_hour_after_they_were_written_last(cluster: Cluster, autojump_clock: MockClock) -> None:
+    await cluster.make("replicasets", replicas=1, selector=SELECTOR, template=template())
+    await trio.sleep(1800)
+    (event,) = cluster.stored("events")
+    name = event["metadata"]["name"]
+    await cluster.patch("events", name, {"count": 2})
+    await trio.sleep(3590)
+    assert cluster.names("events") == [name]
+    await trio.sleep(20)
+    assert cluster.names("events") == []

@@ -177,3 +177,21 @@ async def test_pods_that_are_too_many_are_no_failures(
     await cluster.patch("jobs", "work", {"spec": {"suspend": False, "parallelism": 3}})
     await trio.sleep(10)
     assert cluster.phases() == {"Running": 3}
+
+
+async def test_a_released_pod_is_not_waited_for(cluster: Cluster, autojump_clock: MockClock) -> None:
+    await make(cluster, pods(1000))
+    await trio.sleep(5)
+    (name,) = cluster.names()
+    labels = {"controller-uid": None, "batch.kubernetes.io/controller-uid": None}
+    await cluster.patch("pods", name, {"metadata": {"labels": labels}})
+    await trio.sleep(5)
+    (released,) = (pod for pod in cluster.stored("pods") if pod["metadata"]["name"] == name)
+    assert released["metadata"].keys().isdisjoint(("ownerReferences", "finalizers"))
+    assert cluster.phases() == {"Running": 2}
+    uid = (await cluster.get("jobs", "work"))["metadata"]["uid"]
+    await cluster.patch("pods", name, {"metadata": {"labels": {"batch.kubernetes.io/controller-uid": uid}}})
+    await trio.sleep(5)
+    assert cluster.phases() == {"Running": 1}
+    assert (await cluster.status("jobs", "work"))["active"] == 1
+    assert not any("finalizers" not in pod["metadata"] for pod in cluster.stored("pods"))

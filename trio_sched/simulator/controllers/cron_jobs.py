@@ -1,6 +1,6 @@
 """A simulated cron job controller: a Job whenever the schedule is due."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
@@ -56,8 +56,7 @@ class CronJobController(WorkloadController):
         jobs = self.jobs.of(stored.fields["metadata"]["uid"])
         status = dict(status_of(stored))
         self._clean_up(stored, jobs, status)
-        self._tell_of_ended(stored, jobs, status)
-        active = [job for job in jobs if _ending(job) is None]
+        active = self._active(stored, jobs, status)
         if not is_terminating(stored.fields) and not stored.fields["spec"].get("suspend"):
             active = self._run(stored, active, status)
         status["active"] = [_reference(job) for job in active]
@@ -65,15 +64,23 @@ class CronJobController(WorkloadController):
             del status["active"]
         self.write_status(stored, status)
 
-    def _tell_of_ended(self, stored: StoredObject, jobs: list[StoredObject], status: Json) -> None:
-        """Write events of Jobs that were active and are not any more."""
+    def _active(self, stored: StoredObject, jobs: list[StoredObject], status: Json) -> list[StoredObject]:
+        """The Jobs that are active: of those that the status names, and tells of the others."""
         by_uid = {job.fields["metadata"]["uid"]: job for job in jobs}
+        active = []
         for reference in status.get("active") or ():
-            job, name = by_uid.get(reference.get("uid")), reference.get("name")
+            job, name = by_uid.pop(reference.get("uid"), None), reference.get("name")
             if job is None:
                 self.tell(stored, "MissingJob", f"Active job went missing: {name}")
             elif (ending := _ending(job)) is not None:
                 self.tell(stored, "SawCompletedJob", f"Saw completed job: {name}, condition: {ending}")
+            else:
+                active.append(job)
+        for job in by_uid.values():
+            if _ending(job) is None:
+                why = f"Saw a job that the controller did not create or forgot: {job.fields['metadata']['name']}"
+                self.warn(stored, "UnexpectedJob", why)
+        return active
 
     def _run(self, stored: StoredObject, active: list[StoredObject], status: Json) -> list[StoredObject]:
         """Create a Job if one is due; the answer is which are active then."""
@@ -86,7 +93,11 @@ class CronJobController(WorkloadController):
         if coming is not None:
             self.plan_after(stored.key, (coming - now).total_seconds())
         deadline = spec.get("startingDeadlineSeconds")
-        if due is None or (deadline is not None and due + timedelta(seconds=deadline) < now):
+        if due is None:
+            return active
+        if deadline is not None and due + timedelta(seconds=deadline) < now:
+            moment = due.astimezone(UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
+            self.warn(stored, "MissSchedule", f"Missed scheduled time to start a job: {moment}")
             return active
         if active and spec.get("concurrencyPolicy") == "Forbid":
             why = "Not starting job because prior execution is running and concurrency policy is Forbid"

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from trio_sched.simulator.admission import TEMPLATE_GENERATION
 from trio_sched.simulator.controllers.revision_history import REVISION_LABEL
 from trio_sched.simulator.object_store import StoredObject, copied
 
 Json = dict[str, Any]
 
 _GENERATION_LABEL: Final = "pod-template-generation"
-_GENERATION: Final = "deprecated.daemonset.template.generation"
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -35,13 +35,38 @@ def daemon_template(stored: StoredObject, digest: str) -> Json:
             tolerations.append({"key": key, "operator": "Exists", "effect": effect})
     spec["tolerations"] = tolerations
     labels = dict(metadata.get("labels") or {})
-    generation = (stored.fields["metadata"].get("annotations") or {}).get(_GENERATION)
+    generation = (stored.fields["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
     if generation is not None:
         labels[_GENERATION_LABEL] = generation
     if digest:
         labels[REVISION_LABEL] = digest
     template["metadata"] = {**metadata, "labels": labels}
     return template
+
+
+@frozen
+class PodRevision:
+    """Which pods of a DaemonSet are of its current pod template.
+
+    Attributes:
+        digest: what their label says; empty if that is not known.
+        generation: the generation of the template, by which pods that were adopted are known as well.
+    """
+
+    digest: str
+    generation: str | None
+
+    @classmethod
+    def of(cls, stored: StoredObject, digest: str) -> "PodRevision":
+        """The current one of a DaemonSet."""
+        return cls(digest, (stored.fields["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION))
+
+    def has(self, pod: StoredObject) -> bool:
+        """Whether a pod is of it."""
+        labels = pod.fields["metadata"].get("labels") or {}
+        if self.digest and labels.get(REVISION_LABEL) == self.digest:
+            return True
+        return self.generation is not None and labels.get(_GENERATION_LABEL) == self.generation
 
 
 def of_node(template: Json, node: str) -> Json:
@@ -86,8 +111,8 @@ class NodePods:
     others: Sequence[StoredObject]
 
     @classmethod
-    def of(cls, pods: Sequence[StoredObject], digest: str) -> "NodePods":
-        """*pods* by whether they are of the revision *digest*."""
-        fresh = [pod for pod in pods if (pod.fields["metadata"].get("labels") or {}).get(REVISION_LABEL) == digest]
+    def of(cls, pods: Sequence[StoredObject], revision: PodRevision) -> "NodePods":
+        """*pods* by whether they are of a revision."""
+        fresh = [pod for pod in pods if revision.has(pod)]
         stale = [pod for pod in pods if pod not in fresh]
         return cls(next(iter(fresh), None), next(iter(stale), None), [*fresh[1:], *stale[1:]])

@@ -6,9 +6,16 @@ from typing import Any, ClassVar, Final
 from attrs import define, field
 
 from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
-from trio_sched.simulator.controllers.daemon_pods import NodePods, daemon_template, node_of, of_node
+from trio_sched.simulator.controllers.daemon_pods import NodePods, PodRevision, daemon_template, node_of, of_node
 from trio_sched.simulator.controllers.node_matching import is_selected, untolerated
-from trio_sched.simulator.controllers.pod_states import FINISHED, is_available, is_ready, is_terminating, phase_of
+from trio_sched.simulator.controllers.pod_states import (
+    FINISHED,
+    is_available,
+    is_ready,
+    is_terminating,
+    phase_of,
+    unavailable_for,
+)
 from trio_sched.simulator.controllers.revision_history import REVISION_LABEL, RevisionHistory
 from trio_sched.simulator.controllers.rollout_sizes import scaled, status_of
 from trio_sched.simulator.controllers.workload_controller import REACT_SECONDS, WorkloadController, without_zeros
@@ -81,19 +88,21 @@ class DaemonSetController(WorkloadController):
         if is_terminating(stored.fields):
             return
         self._restore_revision(stored)
-        revision = self._history.latest(stored)
-        digest = (revision.fields["metadata"].get("labels") or {}).get(REVISION_LABEL) or ""
+        latest = self._history.latest(stored)
+        digest = (latest.fields["metadata"].get("labels") or {}).get(REVISION_LABEL) or ""
+        revision = PodRevision.of(stored, digest)
         spec = daemon_template(stored, digest)["spec"]
         nodes = {one.key: _placed(spec, one.fields) for one in self.server.store.collection("nodes").in_order()}
         try:
-            self._manage(stored, nodes, digest)
+            self._manage(stored, nodes, revision)
             if (stored.fields["spec"].get("updateStrategy") or {}).get("type") != "OnDelete":
-                self._roll(stored, nodes, digest)
+                self._roll(stored, nodes, revision)
         finally:
-            self._write_status(stored, nodes, digest)
-        in_use = {_hash_of(pod) for pods in self._pods(stored).values() for pod in pods} | {digest}
-        name = stored.fields["metadata"]["name"]
-        self._history.truncate(stored, {f"{name}-{one}" for one in in_use})
+            self._write_status(stored, nodes, revision)
+        current = latest.fields["metadata"]["name"]
+        stem = current.removesuffix(digest)
+        in_use = {f"{stem}{_hash_of(pod)}" for pods in self._pods(stored).values() for pod in pods}
+        self._history.truncate(stored, {current}, in_use)
 
     def _restore_revision(self, stored: StoredObject) -> None:
         """Give a set of a dump without ControllerRevisions the one that its newest pod is of."""
@@ -110,23 +119,24 @@ class DaemonSetController(WorkloadController):
         """The pods of a set by their nodes, the one that counts first."""
         found: dict[str, list[StoredObject]] = {}
         for pod in self.claim(stored, self.selector_of(stored.fields), self.pods):
-            if not (is_terminating(pod.fields) and phase_of(pod.fields) in FINISHED):
-                found.setdefault(node_of(pod.fields), []).append(pod)
+            node = node_of(pod.fields)  # there is none for one that was adopted and waits
+            if node and not (is_terminating(pod.fields) and phase_of(pod.fields) in FINISHED):
+                found.setdefault(node, []).append(pod)
         for pods in found.values():
             pods.sort(key=_standing)
         return found
 
     # --- nodes ------------------------------------------------------------------------------------------------------
 
-    def _manage(self, stored: StoredObject, nodes: Placements, digest: str) -> None:
-        pods, template = self._pods(stored), daemon_template(stored, digest)
+    def _manage(self, stored: StoredObject, nodes: Placements, revision: PodRevision) -> None:
+        pods, template = self._pods(stored), daemon_template(stored, revision.digest)
         lacking: list[str] = []
         for name, (starts, stays) in nodes.items():
             there = pods.get(name, [])
             if starts and not there:
                 lacking.append(name)
             elif stays:
-                lacking += self._keep_one(stored, name, there, digest, starts=starts)
+                lacking += self._keep_one(stored, name, there, revision, starts=starts)
             else:
                 for pod in there:
                     self.delete_pod(stored, pod)
@@ -138,7 +148,7 @@ class DaemonSetController(WorkloadController):
             self.create_pod(stored, of_node(template, name), checked=number > 0)
 
     def _keep_one(
-        self, stored: StoredObject, node: str, pods: list[StoredObject], digest: str, *, starts: bool
+        self, stored: StoredObject, node: str, pods: list[StoredObject], revision: PodRevision, *, starts: bool
     ) -> list[str]:
         """Delete what is too much on a node; the answer is the node if it lacks a pod."""
         running = []
@@ -159,7 +169,7 @@ class DaemonSetController(WorkloadController):
             return []
         if not running:
             return [node] if starts else []
-        found = NodePods.of(running, digest)
+        found = NodePods.of(running, revision)
         for pod in found.others:
             self.delete_pod(stored, pod)
         new, old = found.new, found.old
@@ -195,16 +205,16 @@ class DaemonSetController(WorkloadController):
     def _is_available(self, stored: StoredObject, pod: StoredObject) -> bool:
         return is_available(pod.fields, stored.fields["spec"].get("minReadySeconds", 0), self.now())
 
-    def _roll(self, stored: StoredObject, nodes: Placements, digest: str) -> None:
+    def _roll(self, stored: StoredObject, nodes: Placements, revision: PodRevision) -> None:
         pods = self._pods(stored)
         starting = {name for name, (starts, _stays) in nodes.items() if starts}
         surge, unavailable = self._limits(stored, len(starting))
         found = {
-            name: NodePods.of([pod for pod in pods.get(name, []) if not is_terminating(pod.fields)], digest)
+            name: NodePods.of([pod for pod in pods.get(name, []) if not is_terminating(pod.fields)], revision)
             for name in sorted(starting | {name for name in pods if name})
         }
         if surge:
-            self._roll_with_surge(stored, found, starting, digest, surge)
+            self._roll_with_surge(stored, found, starting, revision, surge)
             return
         candidates = []
         for one in found.values():
@@ -222,7 +232,7 @@ class DaemonSetController(WorkloadController):
             self.delete_pod(stored, pod)
 
     def _roll_with_surge(
-        self, stored: StoredObject, found: dict[str, NodePods], starting: set[str], digest: str, surge: int
+        self, stored: StoredObject, found: dict[str, NodePods], starting: set[str], revision: PodRevision, surge: int
     ) -> None:
         candidates, lacking, leaving, available = [], [], [], 0
         for name, one in found.items():
@@ -249,13 +259,13 @@ class DaemonSetController(WorkloadController):
                 self.delete_pod(stored, one.old)
         for pod in leaving[: max(available - len(starting), 0)]:
             self.delete_pod(stored, pod)
-        template = daemon_template(stored, digest)
+        template = daemon_template(stored, revision.digest)
         for name in lacking + candidates[: max(surge, 0)]:
             self.create_pod(stored, of_node(template, name))
 
     # --- status -----------------------------------------------------------------------------------------------------
 
-    def _write_status(self, stored: StoredObject, nodes: Placements, digest: str) -> None:
+    def _write_status(self, stored: StoredObject, nodes: Placements, revision: PodRevision) -> None:
         pods, counts = self._pods(stored), dict.fromkeys((*_COUNTS, "updatedNumberScheduled", "numberAvailable"), 0)
         for name, (starts, _stays) in nodes.items():
             there = pods.get(name, [])
@@ -267,16 +277,18 @@ class DaemonSetController(WorkloadController):
                 counts["currentNumberScheduled"] += 1
                 counts["numberReady"] += is_ready(there[0].fields)
                 counts["numberAvailable"] += self._is_available(stored, there[0])
-                counts["updatedNumberScheduled"] += _hash_of(there[0]) == digest
+                counts["updatedNumberScheduled"] += revision.has(there[0])
         status: Json = {
             **counts,
             "numberUnavailable": counts["desiredNumberScheduled"] - counts["numberAvailable"],
             "observedGeneration": stored.fields["metadata"].get("generation", 0),
         }
         self.write_status(stored, without_zeros(status, *_COUNTS))
-        seconds = stored.fields["spec"].get("minReadySeconds", 0)
-        if seconds and counts["numberReady"] != counts["numberAvailable"]:
-            self.plan_after(stored.key, seconds)
+        seconds, now = stored.fields["spec"].get("minReadySeconds", 0), self.now()
+        waits = [unavailable_for(pod.fields, seconds, now) for there in pods.values() for pod in there]
+        later = [wait for wait in waits if wait]
+        if later:
+            self.plan_after(stored.key, min(later))
 
 
 def _hash_of(pod: StoredObject) -> str:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import define
 
+from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.deployment_status import (
     calculated,
@@ -23,7 +24,6 @@ from trio_sched.simulator.controllers.rollout_sizes import (
     max_surge,
     max_unavailable,
     new_size,
-    number_in,
     proportional_sizes,
     replicas_of,
     rolls,

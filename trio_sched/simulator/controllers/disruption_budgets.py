@@ -7,7 +7,7 @@ from attrs import define
 from trio_sched.simulator.controllers.controlled_objects import controller_of
 from trio_sched.simulator.controllers.pod_states import is_ready, is_terminating, unix_time
 from trio_sched.simulator.controllers.rollout_sizes import scaled, status_of
-from trio_sched.simulator.controllers.workload_controller import WorkloadController
+from trio_sched.simulator.controllers.workload_controller import REACT_SECONDS, WorkloadController
 from trio_sched.simulator.object_store import Change, StoredObject
 from trio_sched.simulator.selectors import matches_label_selector
 
@@ -70,10 +70,31 @@ class DisruptionController(WorkloadController):
             return
         metadata = change.current.fields["metadata"]
         before = change.previous.fields["metadata"].get("labels") if change.previous is not None else None
+        selecting = []
         for budget in budgets.in_order(metadata["namespace"]):
             selector = budget.fields["spec"].get("selector")
-            if any(matches_label_selector(selector, labels or {}) for labels in (metadata.get("labels"), before)):
+            if matches_label_selector(selector, metadata.get("labels") or {}):
+                selecting.append(budget)
                 self.plan(budget.key)
+            elif matches_label_selector(selector, before or {}):
+                self.plan(budget.key)
+        if len(selecting) > 1:
+            self._steps.plan(self._tell_of_several, change.current.key, REACT_SECONDS)
+
+    def _tell_of_several(self, key: str) -> None:
+        """Write the event that several budgets select a pod, which cannot be evicted then."""
+        pod = self.server.store.get("pods", key)
+        if pod is None:
+            return
+        metadata = pod.fields["metadata"]
+        for budget in self.server.store.collection(self.resource.collection).in_order(metadata["namespace"]):
+            if matches_label_selector(budget.fields["spec"].get("selector"), metadata.get("labels") or {}):
+                which = f'Pod "{metadata["namespace"]}"/"{metadata["name"]}"'
+                name = budget.fields["metadata"]["name"]
+                why = f'{which} matches multiple PodDisruptionBudgets.  Chose "{name}" arbitrarily.'
+                pods = self.server.state.types.core("pods")
+                self._events.warning(pods, pod, "MultiplePodDisruptionBudgets", why)
+                return
 
     def sync(self, key: str) -> None:
         """Count the pods of a budget."""

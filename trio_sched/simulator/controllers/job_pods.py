@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.simulator.controllers.pod_states import is_terminating, phase_of, unix_time
-from trio_sched.simulator.controllers.rollout_sizes import number_in
+from trio_sched.simulator.annotations import number_in
+from trio_sched.simulator.controllers.pod_states import condition_of, is_terminating, phase_of, unix_time
 from trio_sched.simulator.object_store import StoredObject
 
 Json = dict[str, Any]
@@ -14,6 +14,7 @@ Json = dict[str, Any]
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+IGNORED_INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
 _FIRST_BACKOFF_SECONDS: Final = 10.0
 _LAST_BACKOFF_SECONDS: Final = 600.0
 
@@ -24,15 +25,16 @@ def is_uncounted(pod: StoredObject) -> bool:
 
 
 def has_failed(spec: Json, pod: StoredObject) -> bool:
-    """Whether a pod counts as failed for the Job of *spec*: a deleted one does, at once or when it is gone."""
-    if phase_of(pod.fields) == "Succeeded":
-        return False
-    if phase_of(pod.fields) == "Failed":
-        return True
-    if not is_terminating(pod.fields):
-        return False
-    at_once = spec.get("podReplacementPolicy") != "Failed" and "podFailurePolicy" not in spec
-    return at_once or not pod.fields["metadata"].get("deletionGracePeriodSeconds")
+    """Whether a pod counts as failed for the Job of *spec*: one that is being deleted does, unless it is waited for."""
+    phase = phase_of(pod.fields)
+    if phase in ("Succeeded", "Failed"):
+        return phase == "Failed"
+    return is_terminating(pod.fields) and not replaces_failed_only(spec)
+
+
+def replaces_failed_only(spec: Json) -> bool:
+    """Whether a pod that is being deleted is replaced only when it has ended."""
+    return spec.get("podReplacementPolicy") == "Failed" or "podFailurePolicy" in spec
 
 
 def index_of(pod: StoredObject) -> int | None:
@@ -41,8 +43,13 @@ def index_of(pod: StoredObject) -> int | None:
 
 
 def failures_of_index(pod: StoredObject) -> int:
-    """How many pods of its index had failed before this one."""
+    """How many pods of its index had failed before this one, and count."""
     return number_in((pod.fields["metadata"].get("annotations") or {}).get(INDEX_FAILURES)) or 0
+
+
+def ignored_failures_of_index(pod: StoredObject) -> int:
+    """How many of them the pod failure policy ignores."""
+    return number_in((pod.fields["metadata"].get("annotations") or {}).get(IGNORED_INDEX_FAILURES)) or 0
 
 
 def read_indexes(text: Any) -> set[int]:
@@ -125,17 +132,24 @@ def _matching_condition(rules: Iterable[Json], fields: Json) -> str | None:
 
 
 def finished_at(pod: StoredObject) -> float:
-    """When a pod ended, as a Unix time."""
-    status = pod.fields.get("status") or {}
+    """When a pod ended, as a Unix time: by its containers, else by its condition, else by its deletion."""
+    status, metadata = pod.fields.get("status") or {}, pod.fields["metadata"]
     ends = [
         unix_time(((one.get("state") or {}).get("terminated") or {}).get("finishedAt"))
         for one in status.get("containerStatuses") or ()
     ]
     known = [moment for moment in ends if moment is not None]
-    deleted = unix_time(pod.fields["metadata"].get("deletionTimestamp"))
-    if deleted is not None and not known:
-        known = [deleted - (pod.fields["metadata"].get("deletionGracePeriodSeconds") or 0)]
-    return max(known, default=unix_time(pod.fields["metadata"].get("creationTimestamp")) or 0.0)
+    if known and len(known) == len(ends):
+        return max(known)
+    ready = condition_of(pod.fields, "Ready")
+    if ready is not None and ready.get("status") == "False":
+        since = unix_time(ready.get("lastTransitionTime"))
+        if since is not None:
+            return since
+    deleted = unix_time(metadata.get("deletionTimestamp"))
+    if deleted is not None:
+        return deleted - (metadata.get("deletionGracePeriodSeconds") or 0)
+    return unix_time(metadata.get("creationTimestamp")) or 0.0
 
 
 def backoff_until(last_failure: float, failures: int) -> float:

@@ -4,21 +4,20 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
+from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.deployment_status import condition
+from trio_sched.simulator.controllers.job_counts import JobCounts, counted, failures_with, is_countable, is_leaving
 from trio_sched.simulator.controllers.job_pods import (
+    IGNORED_INDEX_FAILURES,
     INDEX,
     INDEX_FAILURES,
     TRACKING,
     backoff_until,
-    failure_verdict,
-    failures_of_index,
     finished_at,
-    has_failed,
     index_of,
     is_uncounted,
-    read_indexes,
+    replaces_failed_only,
     succeeds_by_policy,
-    written_indexes,
 )
 from trio_sched.simulator.controllers.pod_states import (
     condition_of,
@@ -31,23 +30,13 @@ from trio_sched.simulator.controllers.pod_states import (
 from trio_sched.simulator.controllers.rollout_sizes import status_of
 from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.kubelet import EXIT_CODE, RUN_SECONDS
-from trio_sched.simulator.lifecycle import drop_finalizer
+from trio_sched.simulator.lifecycle import drop_finalizer, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject, copied
 
 Json = dict[str, Any]
 
 _MOST_AT_ONCE: Final = 500
-
-
-@define
-class _Counts:
-    """What is counted anew in one look at a Job, and what it comes to."""
-
-    succeeded: int
-    failed: int
-    done: set[int]
-    lost: set[int]
-    fails: Json | None = None
+_ENDINGS: Final = ("SuccessCriteriaMet", "FailureTarget")
 
 
 @define(eq=False)
@@ -57,6 +46,7 @@ class JobController(WorkloadController):
     api_version: ClassVar[str] = "batch/v1"
     kind: ClassVar[str] = "Job"
     component: ClassVar[str] = "job-controller"
+    retry_seconds: ClassVar[tuple[float, float]] = (1.0, 60.0)
     _streaks: dict[str, tuple[int, float]] = field(factory=dict, init=False)
     """UID of a Job → how many pods failed in a row, and when the last of them did."""
 
@@ -65,14 +55,14 @@ class JobController(WorkloadController):
         self.pods.follow(self.kind, self._on_pod)
 
     def _on_pod(self, key: str, change: Change) -> None:
-        """Let go of a pod whose Job is gone, and which nobody counts any more."""
+        """Take the finalizer off a pod whose Job is gone, and which nobody counts any more."""
         if change.type != "DELETED" and self.stored(key) is None:
             self._steps.plan(self._release_orphan, change.current.key, 0.1)
 
     def _release_orphan(self, key: str) -> None:
         pod = self.server.store.get("pods", key)
         if pod is not None and is_uncounted(pod):
-            self._release(pod)
+            self._drop_tracking(pod)
 
     def sync(self, key: str) -> None:
         """Count the pods that have ended, and create or delete pods."""
@@ -84,92 +74,85 @@ class JobController(WorkloadController):
         pods = self.claim(stored, self.selector_of(stored.fields), self.pods)
         if self._is_finished(stored):
             for pod in filter(is_uncounted, pods):
-                self._release(pod)
+                self._drop_tracking(pod)
             self._expire(stored)
             return
-        status = self._begin(stored)
-        counts = self._count(stored, status, pods)
-        conditions = list(status.get("conditions") or ())
-        ending = next((one for one in conditions if one["type"] in ("SuccessCriteriaMet", "FailureTarget")), None)
-        if ending is None:
-            ending = self._outcome(stored, status, counts, pods)
-            if ending is not None:
-                conditions.append(self._dated(ending))
-        live = [pod for pod in self._again(pods) if is_active(pod.fields)]
+        spec, leaves = stored.fields["spec"], is_terminating(stored.fields)
+        status = dict(status_of(stored))
+        if not spec.get("suspend"):
+            status.setdefault("startTime", self.server.state.timestamp())
+        counts = counted(spec, status, pods, leaves=leaves)
+        self._note_streak(stored, counts)
+        ending = _noted_ending(status) or self._failure(stored, status, counts) or _success_by_policy(spec, counts)
+        live = [pod for pod in pods if is_active(pod.fields)]
+        active: int | None = None
         try:
             if ending is not None:
                 for pod in live:
                     self.delete_pod(stored, pod)
-            elif stored.fields["spec"].get("suspend"):
-                self._dismiss(stored, live)
-            elif not is_terminating(stored.fields):
-                self._manage(stored, counts, live, pods)
+                counts.settle_rest(spec, pods, as_failed=ending["type"] == "FailureTarget")
+            elif not leaves:
+                active = self._manage(stored, counts, live, pods)
         finally:
-            self._write(stored, status, counts, conditions, ending)
+            self._settle(counts)
+            current = [pod for pod in self._again(stored) if is_active(pod.fields)]
+            if ending is None:
+                ending = self._completion(spec, counts, current)
+                if ending is None and not leaves:
+                    self._note_suspension(stored, status)
+            self._write(stored, status, counts, ending, len(current) if active is None else active)
 
-    def _again(self, pods: list[StoredObject]) -> list[StoredObject]:
-        """*pods* as they are stored now."""
-        current = (self.server.store.get("pods", pod.key) for pod in pods)
-        return [pod for pod in current if pod is not None]
+    def adopt(self, objects: ControlledObjects, one: StoredObject, owner: StoredObject) -> StoredObject:
+        """Make a Job the controller of a pod, which is kept until it is counted."""
+        adopted = super().adopt(objects, one, owner)
+        if is_uncounted(adopted):
+            return adopted
+        metadata = adopted.fields["metadata"]
+        kept = {**metadata, "finalizers": [*(metadata.get("finalizers") or ()), TRACKING]}
+        return write_fields(self.server.state, objects.resource, adopted, metadata=kept)
+
+    def release(self, objects: ControlledObjects, one: StoredObject, uid: str) -> None:
+        """Take a pod from its Job, which does not count it any more."""
+        super().release(objects, one, uid)
+        self._drop_tracking(one)
+
+    def _again(self, stored: StoredObject) -> list[StoredObject]:
+        """The pods of a Job as they are stored now."""
+        return self.claim(stored, self.selector_of(stored.fields), self.pods)
 
     # --- counting ---------------------------------------------------------------------------------------------------
 
-    def _begin(self, stored: StoredObject) -> Json:
-        """The status with its start; suspending and resuming begin anew."""
-        status, moment = dict(status_of(stored)), self.server.state.timestamp()
-        suspended = bool(stored.fields["spec"].get("suspend"))
-        noted = condition_of(stored.fields, "Suspended")
+    def _note_streak(self, stored: StoredObject, counts: JobCounts) -> None:
+        """Note how many pods failed after the last that succeeded, for which the next ones wait."""
+        uid = stored.fields["metadata"]["uid"]
+        for pod, failed in counts.ends:
+            if failed:
+                self._streaks[uid] = (self._streaks.get(uid, (0, 0.0))[0] + 1, finished_at(pod))
+            else:
+                self._streaks.pop(uid, None)
+
+    def _note_suspension(self, stored: StoredObject, status: Json) -> None:
+        """Note in *status* that the Job was suspended or resumed, which begins anew."""
+        suspended, noted = bool(stored.fields["spec"].get("suspend")), condition_of({"status": status}, "Suspended")
+        was_suspended = noted is not None and noted.get("status") == "True"
+        if suspended == was_suspended:
+            return
         others = [one for one in status.get("conditions") or () if one is not noted]
-        if suspended and (noted is None or noted.get("status") != "True"):
+        if suspended:
             fresh = condition("Suspended", "True", "JobSuspended", "Job suspended")
-            status["conditions"] = [*others, self._dated(fresh)]
             status.pop("startTime", None)
             self.tell(stored, "Suspended", "Job suspended")
-        elif not suspended and noted is not None and noted.get("status") == "True":
+        else:
             fresh = condition("Suspended", "False", "JobResumed", "Job resumed")
-            status["conditions"] = [*others, self._dated(fresh)]
-            status["startTime"] = moment
+            status["startTime"] = self.server.state.timestamp()
             self.tell(stored, "Resumed", "Job resumed")
-        elif not suspended:
-            status.setdefault("startTime", moment)
-        return status
+        status["conditions"] = [*others, self._dated(fresh)]
 
-    def _count(self, stored: StoredObject, status: Json, pods: list[StoredObject]) -> _Counts:
-        spec, uid = stored.fields["spec"], stored.fields["metadata"]["uid"]
-        counts = _Counts(
-            status.get("succeeded", 0),
-            status.get("failed", 0),
-            read_indexes(status.get("completedIndexes")),
-            read_indexes(status.get("failedIndexes")),
-        )
-        indexed = spec.get("completionMode") == "Indexed"
-        for pod in sorted(filter(is_uncounted, pods), key=finished_at):
-            index = index_of(pod)
-            if phase_of(pod.fields) == "Succeeded":
-                if indexed and (index is None or index in counts.done or index >= spec.get("completions", 0)):
-                    self._release(pod)
-                    continue
-                counts.succeeded += 1
-                self._streaks.pop(uid, None)
-                if index is not None:
-                    counts.done.add(index)
-            elif has_failed(spec, pod):
-                verdict = failure_verdict(spec, pod)
-                if verdict.action == "FailJob" and counts.fails is None:
-                    counts.fails = condition("FailureTarget", "True", "PodFailurePolicy", verdict.message)
-                if verdict.action != "Ignore":
-                    counts.failed += 1
-                    self._streaks[uid] = (self._streaks.get(uid, (0, 0.0))[0] + 1, finished_at(pod))
-                    limit = spec.get("backoffLimitPerIndex")
-                    lost = verdict.action == "FailIndex" or (limit is not None and failures_of_index(pod) >= limit)
-                    if index is not None and lost:
-                        counts.lost.add(index)
-            else:
-                continue
-            self._release(pod)
-        return counts
+    def _settle(self, counts: JobCounts) -> None:
+        for pod in counts.settled:
+            self._drop_tracking(pod)
 
-    def _release(self, pod: StoredObject) -> None:
+    def _drop_tracking(self, pod: StoredObject) -> None:
         """Take the finalizer off a pod; one that was only waiting for that is gone."""
         state, resource = self.server.state, self.server.state.types.core("pods")
         current = state.store.get("pods", pod.key)
@@ -180,11 +163,11 @@ class JobController(WorkloadController):
     def _dismiss(self, stored: StoredObject, pods: list[StoredObject]) -> None:
         """Delete pods that are too many; these count neither as succeeded nor as failed."""
         for pod in pods:
-            self._release(pod)
+            self._drop_tracking(pod)
             self.delete_pod(stored, pod)
 
-    def _outcome(self, stored: StoredObject, status: Json, counts: _Counts, pods: list[StoredObject]) -> Json | None:
-        """The condition that decides how the Job ends; None if it goes on."""
+    def _failure(self, stored: StoredObject, status: Json, counts: JobCounts) -> Json | None:
+        """The condition by which the Job fails; None if it does not."""
         spec, wanted = stored.fields["spec"], stored.fields["spec"].get("completions")
         if counts.fails is not None:
             return counts.fails
@@ -201,65 +184,86 @@ class JobController(WorkloadController):
         if len(counts.lost) > spec.get("maxFailedIndexes", len(counts.lost)):
             why = "Job has exceeded the specified maximal number of failed indexes"
             return condition("FailureTarget", "True", "MaxFailedIndexesExceeded", why)
-        if counts.lost and wanted is not None and len(counts.lost | counts.done) >= wanted:
+        if counts.lost and wanted is not None and len(counts.lost) + len(counts.done) >= wanted:
             return condition("FailureTarget", "True", "FailedIndexes", "Job has failed indexes")
-        by_policy = succeeds_by_policy(spec, counts.done)
-        if by_policy is not None:
-            return condition("SuccessCriteriaMet", "True", "SuccessPolicy", by_policy)
-        active = any(is_active(pod.fields) for pod in self._again(pods))
-        if counts.succeeded >= wanted if wanted is not None else counts.succeeded and not active:
-            why = "Reached expected number of succeeded pods"
-            return condition("SuccessCriteriaMet", "True", "CompletionsReached", why)
         return None
+
+    def _completion(self, spec: Json, counts: JobCounts, active: list[StoredObject]) -> Json | None:
+        """The condition by which the Job is complete; None if it is not."""
+        wanted = spec.get("completions")
+        if active or not (counts.succeeded if wanted is None else counts.succeeded >= wanted):
+            return None
+        why = "Reached expected number of succeeded pods"
+        return condition("SuccessCriteriaMet", "True", "CompletionsReached", why)
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
     def _manage(
-        self, stored: StoredObject, counts: _Counts, live: list[StoredObject], pods: list[StoredObject]
-    ) -> None:
+        self, stored: StoredObject, counts: JobCounts, live: list[StoredObject], pods: list[StoredObject]
+    ) -> int | None:
+        """Create or delete pods; what the status is to say of the number of active ones, if it is not their number."""
         spec, completions = stored.fields["spec"], stored.fields["spec"].get("completions")
         wanted = spec.get("parallelism", 1)
-        if completions is not None:
+        if spec.get("suspend"):
+            wanted = 0
+        elif completions is not None:
             wanted = min(wanted, max(completions - counts.succeeded, 0))
         elif counts.succeeded:
-            wanted = min(wanted, len(live))
-        if len(live) > wanted:
-            ranked = sorted(
-                live, key=lambda pod: (phase_of(pod.fields) == "Running", is_ready(pod.fields), -_born(pod))
-            )
-            self._dismiss(stored, ranked[: len(live) - wanted])
-            return
-        if spec.get("podReplacementPolicy") == "Failed" or "podFailurePolicy" in spec:
-            leaving = (pod for pod in self._again(pods) if is_terminating(pod.fields) and not _has_ended(pod))
-            wanted -= len(list(leaving))
-        missing = min(wanted - len(live), _MOST_AT_ONCE)
+            wanted = len(live)
+        superfluous = self._superfluous(spec, live, len(live) - wanted)
+        if superfluous:
+            self._dismiss(stored, superfluous)
+            return None
+        leaving = [pod for pod in pods if is_leaving(pod)] if replaces_failed_only(spec) else []
+        missing = min(wanted - len(leaving) - len(live), _MOST_AT_ONCE)
         if missing <= 0:
-            return
-        failures, last = self._streaks.get(stored.fields["metadata"]["uid"], (0, 0.0))
-        per_index = spec.get("backoffLimitPerIndex") is not None
-        wait = 0.0 if per_index else backoff_until(last, failures) - self.now()
-        if wait > 0:
-            self.plan_after(stored.key, wait)
-            return
+            return None
+        if spec.get("backoffLimitPerIndex") is None:
+            failures, last = self._streaks.get(stored.fields["metadata"]["uid"], (0, 0.0))
+            wait = backoff_until(last, failures) - self.now()
+            if wait > 0:
+                self.plan_after(stored.key, wait)
+                return 0
         if spec.get("completionMode") != "Indexed":
             for number in range(missing):
                 self._create(stored, checked=number > 0)
-            return
-        taken = {index_of(pod) for pod in live} | counts.done | counts.lost
+            return None
+        taken = {index_of(pod) for pod in [*live, *leaving]} | counts.done | counts.lost
         free = [index for index in range(completions or 0) if index not in taken][:missing]
-        for index in free:
-            failed = [pod for pod in pods if index_of(pod) == index]
-            before = max((failures_of_index(pod) + 1 for pod in failed), default=0)
-            last = max(map(finished_at, failed), default=0.0)
-            later = backoff_until(last, before) - self.now() if per_index else 0.0
-            if later > 0:
-                self.plan_after(stored.key, later)
-            else:
-                self._create(stored, index, before if per_index else None)
+        waits = {index: self._wait_of_index(spec, counts.replaceable.get(index)) for index in free}
+        ready = [index for index, wait in waits.items() if wait <= 0]
+        for index in ready:
+            self._create(stored, index, counts.replaceable.get(index))
+        if free and not ready:
+            self.plan_after(stored.key, min(waits.values()))
+            return 0
+        return None
+
+    def _superfluous(self, spec: Json, live: list[StoredObject], excess: int) -> list[StoredObject]:
+        """The pods to delete: those without an index or with one that another has, and as many as are too many."""
+        ranked = sorted(live, key=lambda pod: (phase_of(pod.fields) == "Running", is_ready(pod.fields), -_born(pod)))
+        chosen = []
+        if spec.get("completionMode") == "Indexed":
+            last = {index_of(pod): pod for pod in ranked if is_countable(spec, pod)}
+            chosen = [pod for pod in ranked if last.get(index_of(pod)) is not pod]
+        others = [pod for pod in ranked if pod not in chosen]
+        return chosen + others[: max(excess - len(chosen), 0)]
+
+    def _wait_of_index(self, spec: Json, failed: StoredObject | None) -> float:
+        """How long to wait until a failed pod is replaced."""
+        if failed is None or spec.get("backoffLimitPerIndex") is None:
+            return 0.0
+        return backoff_until(finished_at(failed), sum(failures_with(spec, failed))) - self.now()
 
     def _create(
-        self, stored: StoredObject, index: int | None = None, failures: int | None = None, *, checked: bool = False
+        self,
+        stored: StoredObject,
+        index: int | None = None,
+        failed: StoredObject | None = None,
+        *,
+        checked: bool = False,
     ) -> None:
+        """Create a pod, of an index in place of a failed one."""
         template = copied(stored.fields["spec"]["template"])
         job = stored.fields["metadata"]
         metadata = template["metadata"] = dict(template.get("metadata") or {})
@@ -274,8 +278,11 @@ class JobController(WorkloadController):
             annotations[INDEX] = str(index)
             metadata["labels"] = {**(metadata.get("labels") or {}), INDEX: str(index)}
             template["spec"].setdefault("hostname", stem)
-            if failures is not None:
+            if stored.fields["spec"].get("backoffLimitPerIndex") is not None:
+                failures, ignored = (0, 0) if failed is None else failures_with(stored.fields["spec"], failed)
                 annotations[INDEX_FAILURES] = str(failures)
+                if ignored:
+                    annotations[IGNORED_INDEX_FAILURES] = str(ignored)
             source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
             for container in (*template["spec"].get("initContainers", ()), *template["spec"]["containers"]):
                 given = container.get("env") or []
@@ -298,33 +305,30 @@ class JobController(WorkloadController):
             for kind in ("Complete", "Failed")
         )
 
-    def _write(
-        self, stored: StoredObject, status: Json, counts: _Counts, conditions: list[Json], ending: Json | None
-    ) -> None:
-        pods = self.claim(stored, self.selector_of(stored.fields), self.pods)
-        live = [pod for pod in pods if is_active(pod.fields)]
-        leaving = sum(is_terminating(pod.fields) and not _has_ended(pod) for pod in pods)
-        fresh: Json = {**status, "conditions": conditions}
-        fresh |= {"active": len(live), "ready": sum(is_ready(pod.fields) for pod in live), "terminating": leaving}
-        fresh |= {"succeeded": counts.succeeded, "failed": counts.failed, "uncountedTerminatedPods": {}}
-        if stored.fields["spec"].get("completionMode") == "Indexed":
-            fresh["completedIndexes"] = written_indexes(counts.done)
-            if stored.fields["spec"].get("backoffLimitPerIndex") is not None:
-                fresh["failedIndexes"] = written_indexes(counts.lost)
-        if ending is not None and not live and not leaving:
+    def _write(self, stored: StoredObject, status: Json, counts: JobCounts, ending: Json | None, active: int) -> None:
+        spec, pods = stored.fields["spec"], self._again(stored)
+        ready = sum(is_active(pod.fields) and is_ready(pod.fields) for pod in pods)
+        leaving = sum(map(is_leaving, pods))
+        conditions = list(status.get("conditions") or ())
+        fresh: Json = {**status, **counts.fields(spec), "active": active, "ready": ready, "terminating": leaving}
+        if ending is not None and ending not in conditions:
+            conditions.append(self._dated(ending))
+        if ending is not None and not leaving:
             kind = "Complete" if ending["type"] == "SuccessCriteriaMet" else "Failed"
             last = self._dated(condition(kind, "True", ending.get("reason", ""), ending.get("message", "")))
-            fresh["conditions"] = [*conditions, last]
+            conditions.append(last)
             if kind == "Complete":
                 fresh["completionTime"] = self.server.state.timestamp()
-                if counts.succeeded > stored.fields["spec"].get("completions", counts.succeeded):
+                if counts.succeeded > spec.get("completions", counts.succeeded):
                     why = "Too many succeeded pods running after completion count reached"
                     self.warn(stored, "TooManySucceededPods", why)
                 self.tell(stored, "Completed", "Job completed")
             else:
                 self.warn(stored, last["reason"], last["message"])
             self._streaks.pop(stored.fields["metadata"]["uid"], None)
-        self.write_status(stored, without_zeros(fresh, "ready", "terminating", "uncountedTerminatedPods"))
+        fresh["conditions"] = conditions
+        kept = ("ready", "terminating", "uncountedTerminatedPods", "failedIndexes")
+        self.write_status(stored, without_zeros(fresh, *kept))
 
     def _expire(self, stored: StoredObject) -> None:
         """Delete a finished Job when its time is over."""
@@ -340,8 +344,14 @@ class JobController(WorkloadController):
             self.delete(self.resource, stored)
 
 
-def _has_ended(pod: StoredObject) -> bool:
-    return phase_of(pod.fields) in ("Succeeded", "Failed")
+def _noted_ending(status: Json) -> Json | None:
+    """The condition that decided before how the Job ends."""
+    return next((one for kind in _ENDINGS if (one := condition_of({"status": status}, kind)) is not None), None)
+
+
+def _success_by_policy(spec: Json, counts: JobCounts) -> Json | None:
+    why = succeeds_by_policy(spec, counts.done)
+    return None if why is None else condition("SuccessCriteriaMet", "True", "SuccessPolicy", why)
 
 
 def _born(pod: StoredObject) -> float:

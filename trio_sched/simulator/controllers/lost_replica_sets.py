@@ -5,11 +5,12 @@ Without them a Deployment would create all of its pods a second time.
 
 from typing import Any
 
+from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.controllers.controlled_objects import controller_of
 from trio_sched.simulator.controllers.deployments import REVISION, TEMPLATE_HASH
 from trio_sched.simulator.controllers.pod_states import is_active
-from trio_sched.simulator.controllers.rollout_sizes import annotations_of, number_in, replicas_of
+from trio_sched.simulator.controllers.rollout_sizes import annotations_of, replicas_of
 from trio_sched.simulator.controllers.workload_controller import owner_reference
 from trio_sched.simulator.object_store import StoredObject, copied
 from trio_sched.simulator.resource_types import ResourceType

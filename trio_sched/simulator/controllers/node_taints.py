@@ -9,6 +9,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.controllers.eviction_rates import EvictionRates, readiness, zone_of
 from trio_sched.simulator.controllers.pod_states import condition_of
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.lifecycle import write_fields
@@ -26,10 +27,9 @@ _BY_CONDITION: Final = {
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
-_OWN: Final = {
-    *((key, "NoSchedule") for key in (_NOT_READY, _UNREACHABLE, _UNSCHEDULABLE, *_BY_CONDITION.values())),
-    (_NOT_READY, "NoExecute"),
-    (_UNREACHABLE, "NoExecute"),
+_EVICTING: Final = {(_NOT_READY, "NoExecute"), (_UNREACHABLE, "NoExecute")}
+_OWN: Final = _EVICTING | {
+    (key, "NoSchedule") for key in (_NOT_READY, _UNREACHABLE, _UNSCHEDULABLE, *_BY_CONDITION.values())
 }
 
 
@@ -50,10 +50,16 @@ def wanted_taints(fields: Json) -> list[tuple[str, str]]:
 
 @define(eq=False)
 class NodeTaints:
-    """Adds and removes the taints of nodes whose conditions change; those of the beginning stay as they are."""
+    """Adds and removes the taints of nodes whose conditions change; those of the beginning stay as they are.
+
+    Taints that evict pods come one node after the other, by the `EvictionRates` of zones.
+    """
 
     server: ApiServer
     _steps: Steps = field(factory=Steps, init=False)
+    _rates: EvictionRates = field(factory=EvictionRates, init=False)
+    _lost: dict[str, None] = field(factory=dict, init=False)
+    """The nodes that are not ready and whose pods are not evicted yet."""
 
     @property
     def is_busy(self) -> bool:
@@ -67,15 +73,65 @@ class NodeTaints:
         await self._steps.run(stop)
 
     def _on_node(self, change: Change) -> None:
-        before = wanted_taints(change.previous.fields) if change.previous is not None else None
-        if change.type == "MODIFIED" and before != wanted_taints(change.current.fields):
-            self._steps.plan(self._taint, change.current.key, _REACT_SECONDS)
+        key, current, previous = change.current.key, change.current.fields, change.previous
+        if change.type == "DELETED":
+            self._lost.pop(key, None)
+        elif (wanted_taints(previous.fields) if previous is not None else []) != wanted_taints(current):
+            self._steps.plan(self._taint, key, _REACT_SECONDS)
+            if readiness(current) == "True":
+                self._lost.pop(key, None)
+            elif previous is None or readiness(previous.fields) == "True":
+                self._lost[key] = None
+        elif change.type == "MODIFIED":
+            return
+        if self._lost or self._rates.stopped:
+            self._steps.plan(self._look_at_zones, "", _REACT_SECONDS)
 
     def _taint(self, key: str) -> None:
+        """Give a node the taints of its conditions; one that evicts only in place of another."""
         node: StoredObject | None = self.server.store.get("nodes", key)
-        if node is None:
+        if node is not None:
+            given = (node.fields.get("spec") or {}).get("taints") or ()
+            self._write(node, evicts=any(_place(one) in _EVICTING for one in given))
+
+    def _look_at_zones(self, _key: str) -> None:
+        """Find out how fast pods may be evicted."""
+        nodes = self.server.store.collection("nodes").objects.values()
+        was_stopped = self._rates.stopped
+        self._rates.update((node.fields for node in nodes), trio.current_time())
+        if self._rates.stopped and not was_stopped:
+            for node in list(nodes):
+                self._write(node, evicts=False)
+                if readiness(node.fields) != "True":
+                    self._lost[node.key] = None
+        self._plan_evictions()
+
+    def _plan_evictions(self) -> None:
+        """Plan the next eviction of each zone."""
+        nodes = self.server.store.collection("nodes").objects
+        first: dict[tuple[str, str], str] = {}
+        for key in self._lost:
+            first.setdefault(zone_of(nodes[key].fields), key)
+        for zone, key in first.items():
+            wait = self._rates.wait(zone, trio.current_time())
+            if wait is not None:
+                self._steps.plan(self._evict, key, wait)
+
+    def _evict(self, key: str) -> None:
+        """Give a lost node the taint that evicts its pods, if it may pass."""
+        node: StoredObject | None = self.server.store.get("nodes", key)
+        if node is None or key not in self._lost:
             return
+        zone, now = zone_of(node.fields), trio.current_time()
+        if self._rates.wait(zone, now) == 0.0:
+            self._rates.take(zone, now)
+            del self._lost[key]
+            self._write(node, evicts=True)
+        self._plan_evictions()
+
+    def _write(self, node: StoredObject, *, evicts: bool) -> None:
         wanted, spec = wanted_taints(node.fields), node.fields.get("spec") or {}
+        wanted = [place for place in wanted if evicts or place not in _EVICTING]
         given = list(spec.get("taints") or ())
         taints = [one for one in given if _place(one) not in _OWN or _place(one) in wanted]
         there = {_place(one) for one in taints}

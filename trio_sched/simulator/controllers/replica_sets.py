@@ -7,6 +7,7 @@ from attrs import define
 from trio_sched.simulator.controllers.controlled_objects import ControlledObjects, controller_of
 from trio_sched.simulator.controllers.pod_ranking import first_to_delete
 from trio_sched.simulator.controllers.pod_states import (
+    FINISHED,
     condition_of,
     is_active,
     is_ready,
@@ -16,6 +17,7 @@ from trio_sched.simulator.controllers.pod_states import (
 )
 from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.selectors import matches_label_selector
 from trio_sched.simulator.status_errors import ApiError
 
 Json = dict[str, Any]
@@ -43,15 +45,15 @@ class ReplicaSetController(WorkloadController):
         stored = self.stored(key)
         if stored is None:
             return
-        claimed = self.claim(stored, self.selector_of(stored.fields), self.pods)
-        active = [pod for pod in claimed if is_active(pod.fields)]
+        active = self.claim(stored, self.selector_of(stored.fields), self.pods, considered=is_active)
         refusal: ApiError | None = None
         if not is_terminating(stored.fields):
             try:
                 self._manage(stored, active)
             except ApiError as error:
-                refusal = error
-        self._write_status(stored, claimed, active, refusal)
+                if stored.fields["metadata"]["namespace"] not in self.server.state.terminating:
+                    refusal = error
+        self._write_status(stored, active, refusal)
         if refusal is not None:
             raise refusal
 
@@ -78,9 +80,7 @@ class ReplicaSetController(WorkloadController):
             siblings = self.replica_sets.of(owner.get("uid") or "")
         return [pod for sibling in siblings for pod in self.pods.of(sibling.fields["metadata"]["uid"])]
 
-    def _write_status(
-        self, stored: StoredObject, claimed: list[StoredObject], active: list[StoredObject], refusal: ApiError | None
-    ) -> None:
+    def _write_status(self, stored: StoredObject, active: list[StoredObject], refusal: ApiError | None) -> None:
         spec, now = stored.fields["spec"], self.now()
         labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
         waits = [unavailable_for(pod.fields, spec.get("minReadySeconds", 0), now) for pod in active]
@@ -96,14 +96,22 @@ class ReplicaSetController(WorkloadController):
         }
         kept = ["replicas"]
         if self.kind == "ReplicaSet":
-            status["terminatingReplicas"] = sum(
-                is_terminating(pod.fields) and phase_of(pod.fields) not in ("Succeeded", "Failed") for pod in claimed
-            )
+            status["terminatingReplicas"] = self._terminating(stored)
             kept.append("terminatingReplicas")
         self.write_status(stored, without_zeros(status, *kept))
         later = [wait for wait in waits if wait]
         if later:
             self.plan_after(stored.key, min(later))
+
+    def _terminating(self, stored: StoredObject) -> int:
+        """How many selected pods are being deleted and have not ended."""
+        selector = self.selector_of(stored.fields)
+        return sum(
+            is_terminating(pod.fields)
+            and phase_of(pod.fields) not in FINISHED
+            and matches_label_selector(selector, pod.fields["metadata"].get("labels") or {})
+            for pod in self.pods.of(stored.fields["metadata"]["uid"])
+        )
 
     def _conditions(self, stored: StoredObject, refusal: ApiError | None, active: int) -> list[Json]:
         failure = condition_of(stored.fields, "ReplicaFailure")

@@ -43,8 +43,9 @@ class RevisionHistory:
     hash_label: str = _HASH_LABEL
 
     def of(self, owner: StoredObject) -> list[StoredObject]:
-        """The revisions of *owner*, the oldest first."""
-        return sorted(self.revisions.of(owner.fields["metadata"]["uid"]), key=lambda one: (number_of(one), one.key))
+        """The revisions of *owner*, the oldest first; those that another owner left behind are adopted."""
+        claimed = self.controller.claim(owner, owner.fields["spec"].get("selector"), self.revisions)
+        return sorted(claimed, key=lambda one: (number_of(one), one.key))
 
     def latest(self, owner: StoredObject) -> StoredObject:
         """The revision of the pod template, which is created unless there is one.
@@ -89,10 +90,11 @@ class RevisionHistory:
         }
         return create(state, resource, owner.fields["metadata"]["namespace"], fields)
 
-    def truncate(self, owner: StoredObject, in_use: set[str]) -> None:
-        """Delete the oldest revisions beyond the limit, but none of those *in_use*."""
+    def truncate(self, owner: StoredObject, current: set[str], in_use: set[str]) -> None:
+        """Delete the oldest revisions beyond the limit of those that are not *current*, but none of those *in_use*."""
         limit = owner.fields["spec"].get("revisionHistoryLimit", 10)
-        unused = [one for one in self.of(owner) if one.fields["metadata"]["name"] not in in_use]
+        past = [one for one in self.of(owner) if one.fields["metadata"]["name"] not in current]
+        unused = [one for one in past if one.fields["metadata"]["name"] not in in_use]
         resource = self.controller.resource_of("apps/v1", "ControllerRevision")
-        for one in unused[: max(len(unused) - limit, 0)]:
+        for one in unused[: max(len(past) - limit, 0)]:
             self.controller.delete(resource, one)

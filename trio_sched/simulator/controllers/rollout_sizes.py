@@ -3,6 +3,7 @@
 import math
 from typing import Any, Final
 
+from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.object_store import StoredObject
 
 Json = dict[str, Any]
@@ -41,14 +42,6 @@ def status_of(stored: StoredObject) -> Json:
 def annotations_of(stored: StoredObject) -> Json:
     """The annotations of an object."""
     return stored.fields["metadata"].get("annotations") or {}
-
-
-def number_in(text: Any) -> int | None:
-    """The whole number in an annotation."""
-    try:
-        return int(text)
-    except (TypeError, ValueError):
-        return None
 
 
 def rolls(deployment: StoredObject) -> bool:

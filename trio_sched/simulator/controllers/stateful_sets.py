@@ -16,8 +16,9 @@ from trio_sched.simulator.controllers.pod_states import (
 )
 from trio_sched.simulator.controllers.revision_history import REVISION_LABEL, RevisionHistory, template_of
 from trio_sched.simulator.controllers.rollout_sizes import replicas_of, status_of
-from trio_sched.simulator.controllers.stateful_claims import StatefulClaims, claim_volumes
+from trio_sched.simulator.controllers.stateful_claims import StatefulClaims, claim_volumes, with_claims
 from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
+from trio_sched.simulator.lifecycle import change
 from trio_sched.simulator.object_store import StoredObject, copied
 from trio_sched.simulator.status_errors import ApiError
 
@@ -67,16 +68,18 @@ class StatefulSetController(WorkloadController):
             self._write_status(stored, current, update)
         pods = self._pods(stored)
         in_use = {_revision_of(pod) for pod in pods.values()} | {_name(current), _name(update)}
-        self._history.truncate(stored, in_use)
+        self._history.truncate(stored, in_use, in_use)
 
     def _pods(self, stored: StoredObject) -> dict[int, StoredObject]:
         """The pods of a set by their numbers."""
-        found = {}
-        for pod in self.claim(stored, self.selector_of(stored.fields), self.pods):
-            match = _NUMBERED.fullmatch(pod.fields["metadata"]["name"])
-            if match is not None and match[1] == stored.fields["metadata"]["name"]:
-                found[int(match[2])] = pod
-        return found
+        name = stored.fields["metadata"]["name"]
+
+        def is_member(fields: Json) -> bool:
+            match = _NUMBERED.fullmatch(fields["metadata"]["name"])
+            return match is not None and match[1] == name
+
+        claimed = self.claim(stored, self.selector_of(stored.fields), self.pods, member=is_member)
+        return {int(pod.fields["metadata"]["name"].rpartition("-")[2]): pod for pod in claimed}
 
     def _restore_revisions(self, stored: StoredObject) -> None:
         """Give a set of a dump without ControllerRevisions those that its pods are of."""
@@ -109,13 +112,14 @@ class StatefulSetController(WorkloadController):
                 return
         condemned = sorted((number for number in pods if number not in wanted), reverse=True)
         for number in condemned:
+            self._claims.keep_owners(stored, pods[number], condemned=True)
+        for number in condemned:
             pod = pods[number]
             if in_order and is_terminating(pod.fields):
                 return
             if in_order and not self._serves(stored, pod) and number != unhealthy:
                 return
             if not is_terminating(pod.fields):
-                self._claims.condemn(stored, pod)
                 self.delete_pod(stored, pod)
                 if in_order:
                     return
@@ -134,7 +138,34 @@ class StatefulSetController(WorkloadController):
             return True
         if phase_of(pod.fields) == "Pending":
             self._claims.create_missing(stored, number)
-        return not self._serves(stored, pod)
+            self._claims.keep_owners(stored, pod, condemned=False)
+        serves = self._serves(stored, pod)
+        if serves or stored.fields["spec"].get("podManagementPolicy") == "Parallel":
+            self._conform(stored, pod, number)
+        return not serves
+
+    def _conform(self, stored: StoredObject, pod: StoredObject, number: int) -> None:
+        """Give a pod what a replica has and one that was adopted lacks, and its claims their owners.
+
+        Raises:
+            ApiError: its volumes cannot be changed.
+        """
+        metadata, name = pod.fields["metadata"], pod.fields["metadata"]["name"]
+        has_owners = not self._claims.keep_owners(stored, pod, condemned=False)
+        spec, labels = self._claims.mounted(stored, pod), metadata.get("labels") or {}
+        if labels.get(POD_NAME) == name and spec is pod.fields["spec"]:
+            if not has_owners:
+                self.tell_of_pod(stored, "Update", name)
+            return
+        self._claims.create_missing(stored, number)
+        fresh = {**metadata, "labels": {**labels, POD_NAME: name, POD_INDEX: str(number)}}
+        state = self.server.state
+        try:
+            change(state, state.types.core("pods"), pod, copied({**pod.fields, "metadata": fresh, "spec": spec}))
+        except ApiError as error:
+            self.tell_of_pod(stored, "Update", name, error)
+            raise
+        self.tell_of_pod(stored, "Update", name)
 
     def _serves(self, stored: StoredObject, pod: StoredObject | None) -> bool:
         if pod is None or is_terminating(pod.fields) or phase_of(pod.fields) != "Running":
@@ -166,8 +197,7 @@ class StatefulSetController(WorkloadController):
             spec["subdomain"] = stored.fields["spec"]["serviceName"]
         volumes = claim_volumes(stored, number)
         if volumes:
-            names = {one["name"] for one in volumes}
-            spec["volumes"] = volumes + [one for one in spec.get("volumes") or () if one.get("name") not in names]
+            spec["volumes"] = with_claims(list(spec.get("volumes") or ()), volumes)
         self.create_pod(stored, template, name=name)
 
     def tell_of_pod(self, owner: StoredObject, verb: str, name: str, error: ApiError | None = None) -> None:

@@ -14,6 +14,7 @@ from trio_sched.simulator.controllers.deployments import DeploymentController
 from trio_sched.simulator.controllers.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices import DeviceDrivers
 from trio_sched.simulator.controllers.disruption_budgets import DisruptionController
+from trio_sched.simulator.controllers.event_expiry import EventExpiry
 from trio_sched.simulator.controllers.garbage import GarbageCollector
 from trio_sched.simulator.controllers.jobs import JobController
 from trio_sched.simulator.controllers.lost_replica_sets import restore_replica_sets
@@ -60,6 +61,7 @@ class Controllers:
             DeviceTaintEviction(server),
             PodGroupController(server),
             ServiceAccountController(server),
+            EventExpiry(server),
         ]
         if self.volume_pace is not None:
             self._all.append(VolumeController(server, self.volume_pace))

@@ -22,8 +22,6 @@ Json = dict[str, Any]
 
 REACT_SECONDS = 0.1
 """How long a controller takes to notice a change."""
-_FIRST_RETRY_SECONDS = 1.0
-_LAST_RETRY_SECONDS = 1000.0
 _LONGEST_POD_STEM = 253 - 5
 
 
@@ -58,6 +56,8 @@ class WorkloadController(ABC):
     kind: ClassVar[str]
     component: ClassVar[str]
     """The source of its events."""
+    retry_seconds: ClassVar[tuple[float, float]] = (0.005, 1000.0)
+    """How long it waits before it tries again what was refused: the first time, and at most."""
 
     server: ApiServer
     pods: ControlledObjects
@@ -134,22 +134,55 @@ class WorkloadController(ABC):
         """The cluster's time as a Unix time, in whole seconds, as timestamps have it."""
         return float(int(self.server.state.now().timestamp()))
 
-    def claim(self, owner: StoredObject, selector: Json | None, objects: ControlledObjects) -> list[StoredObject]:
-        """The objects that *owner* controls and selects: orphans are adopted, others are released."""
+    def claim(
+        self,
+        owner: StoredObject,
+        selector: Json | None,
+        objects: ControlledObjects,
+        *,
+        considered: Callable[[Json], bool] | None = None,
+        member: Callable[[Json], bool] | None = None,
+    ) -> list[StoredObject]:
+        """The objects that *owner* controls and selects: orphans are adopted, others are released.
+
+        Args:
+            owner: the controller.
+            selector: which objects it selects by their labels.
+            objects: of its namespace.
+            considered: which of them are looked at; None: all.
+            member: what else one has to be to be selected.
+        """
         metadata = owner.fields["metadata"]
+        leaves = is_terminating(owner.fields)
+
+        def selects(one: StoredObject) -> bool:
+            labels = one.fields["metadata"].get("labels") or {}
+            return matches_label_selector(selector, labels) and (member is None or member(one.fields))
+
         mine = []
         for one in objects.of(metadata["uid"]):
-            if matches_label_selector(selector, one.fields["metadata"].get("labels") or {}):
+            if considered is not None and not considered(one.fields):
+                continue
+            if selects(one):
                 mine.append(one)
-            elif not is_terminating(owner.fields):
-                self._set_owners(objects, one, [r for r in _owners(one) if r.get("uid") != metadata["uid"]])
-        if is_terminating(owner.fields):
+            elif not leaves:
+                self.release(objects, one, metadata["uid"])
+        if leaves:
             return mine
         for one in objects.orphans(metadata["namespace"]):
-            labels = one.fields["metadata"].get("labels") or {}
-            if not is_terminating(one.fields) and labels and matches_label_selector(selector, labels):
-                mine.append(self._set_owners(objects, one, [*_owners(one), owner_reference(self.resource, owner)]))
+            if is_terminating(one.fields) or not one.fields["metadata"].get("labels"):
+                continue
+            if (considered is None or considered(one.fields)) and selects(one):
+                mine.append(self.adopt(objects, one, owner))
         return mine
+
+    def adopt(self, objects: ControlledObjects, one: StoredObject, owner: StoredObject) -> StoredObject:
+        """Make *owner* the controller of an object."""
+        return self._set_owners(objects, one, [*_owners(one), owner_reference(self.resource, owner)])
+
+    def release(self, objects: ControlledObjects, one: StoredObject, uid: str) -> None:
+        """Take the reference to the controller *uid* from an object."""
+        self._set_owners(objects, one, [r for r in _owners(one) if r.get("uid") != uid])
 
     def create_pod(
         self, owner: StoredObject, template: Json, *, name: str = "", stem: str = "", checked: bool = False
@@ -262,7 +295,8 @@ class WorkloadController(ABC):
             self.sync(key)
         except ApiError:
             refused = self._refusals[key] = self._refusals.get(key, 0) + 1
-            self.plan_after(key, min(_FIRST_RETRY_SECONDS * 2.0 ** min(refused - 1, 30), _LAST_RETRY_SECONDS))
+            first, most = self.retry_seconds
+            self.plan_after(key, min(first * 2.0 ** min(refused - 1, 30), most))
         else:
             self._refusals.pop(key, None)
 
