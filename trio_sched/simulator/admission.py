@@ -9,13 +9,12 @@ from trio_sched.simulator.limit_ranges import apply_defaults
 from trio_sched.simulator.pod_defaults import add_default_tolerations, admit_service_account, quality_of_service
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import forbidden
+from trio_sched.simulator.validation.jobs import JOB_NAME_LABELS, JOB_UID_LABELS
 from trio_sched.simulator.validation.shapes import dicts
 
 Json = dict[str, Any]
 
 POD_GROUP_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
-_JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
-_JOB_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
@@ -137,14 +136,14 @@ def select_by_uid(fields: Json) -> None:
     """Let a job select the pods that have its uid as a label, and give its template that label."""
     spec, metadata = fields["spec"], fields["metadata"]
     template = spec.setdefault("template", {})
-    own = {name: metadata.get("name") or "" for name in _JOB_NAME_LABELS}
-    own |= {name: metadata["uid"] for name in _JOB_UID_LABELS}
+    own = {name: metadata.get("name") or "" for name in JOB_NAME_LABELS}
+    own |= {name: metadata["uid"] for name in JOB_UID_LABELS}
     given = template.get("metadata") or {}
     template["metadata"] = {**given, "labels": own | (given.get("labels") or {})}
     selector = spec.get("selector") or {}
     spec["selector"] = {
         **selector,
-        "matchLabels": {_JOB_UID_LABELS[0]: own[_JOB_UID_LABELS[0]]} | (selector.get("matchLabels") or {}),
+        "matchLabels": {JOB_UID_LABELS[0]: own[JOB_UID_LABELS[0]]} | (selector.get("matchLabels") or {}),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from trio_sched.simulator import admission, defaults
+from trio_sched.simulator import admin_access, admission, defaults
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.limit_ranges import check_limits
@@ -19,6 +19,7 @@ from trio_sched.simulator.service_addresses import admit_service, admit_service_
 from trio_sched.simulator.validation import (
     configuration,
     device_changes,
+    device_slices,
     devices,
     jobs,
     nodes,
@@ -203,6 +204,7 @@ _RULES: dict[str, Rules] = {
     "resourceclaims.resource.k8s.io": Rules(
         defaults=defaults.claim_defaults,
         problems=devices.claim_problems,
+        check=admin_access.check_claim,
         change_problems=device_changes.claim_changes,
         status_problems=device_changes.claim_status_changes,
         status_keeps_metadata=True,
@@ -210,12 +212,13 @@ _RULES: dict[str, Rules] = {
     "resourceclaimtemplates.resource.k8s.io": Rules(
         defaults=defaults.claim_template_defaults,
         problems=devices.template_problems,
+        check=admin_access.check_template,
         change_problems=device_changes.claim_changes,
     ),
     "resourceslices.resource.k8s.io": Rules(
         admit=admission.admit_slice,
         admit_change=admission.admit_slice_change,
-        problems=devices.slice_problems,
+        problems=device_slices.slice_problems,
         change_problems=device_changes.slice_changes,
     ),
     "poddisruptionbudgets.policy": Rules(

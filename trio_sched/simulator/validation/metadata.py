@@ -45,6 +45,16 @@ def annotation_problems(annotations: Mapping[str, str], path: str) -> Iterator[F
         yield FieldProblem("FieldValueTooLong", path, text)
 
 
+def template_metadata_problems(metadata: Json, path: str) -> Iterator[FieldProblem]:
+    """What is wrong with the metadata of a template, which may have labels and annotations only."""
+    yield from annotation_problems(metadata.get("annotations") or {}, f"{path}.annotations")
+    yield from label_problems(metadata.get("labels") or {}, f"{path}.labels")
+    for field, value in metadata.items():
+        is_set = value != "" and (field, value) != ("generation", 0)  # all others are pointers and lists to Go
+        if is_set and field not in ("annotations", "labels"):
+            yield forbidden_field(f"{path}.{field}", "cannot be set")
+
+
 def metadata_problems(plural: str, metadata: Json) -> list[FieldProblem]:
     """What is wrong with an object's metadata, its name included."""
     problems: list[FieldProblem] = []

@@ -143,10 +143,7 @@ def _metric_problems(metric: Json, path: str) -> Iterator[FieldProblem]:
 def lease_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new Lease."""
     spec = fields.get("spec") or {}
-    seconds, strategy = spec.get("leaseDurationSeconds"), spec.get("strategy")
+    seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         yield bad_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     yield from negative_problems(spec, "spec", "leaseTransitions")
-    if spec.get("preferredHolder") and not strategy:
-        detail = "may only be specified if `strategy` is defined"
-        yield bad_value("spec.preferredHolder", spec["preferredHolder"], detail)

@@ -53,6 +53,9 @@ _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "csi": ("driver", "volumeHandle"),
 }
 """Fields without which a source is refused."""
+_CSI_SECRETS: Final = tuple(
+    f"{use}SecretRef" for use in ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand")
+)
 
 
 def volume_problems(fields: Json) -> Iterator[FieldProblem]:
@@ -118,8 +121,12 @@ def _source_problems(spec: Json, path: str, *, has_affinity: bool) -> Iterator[F
         if not source.get(field):
             yield required(f"{where}.{field}")
     match first:
-        case "csi" if source.get("driver"):
-            yield from driver_name_problems(source["driver"], f"{where}.driver")
+        case "csi":
+            if source.get("driver"):
+                yield from driver_name_problems(source["driver"], f"{where}.driver")
+            for field in _CSI_SECRETS:
+                if source.get(field) is not None:
+                    yield from _secret_problems(source[field], f"{where}.{field}")
         case "local":
             yield from backstep_problems(source.get("path") or "", f"{where}.path")
             if not has_affinity:
@@ -134,6 +141,15 @@ def _source_problems(spec: Json, path: str, *, has_affinity: bool) -> Iterator[F
             yield bad_value(f"{where}.path", source["path"], "must be an absolute path")
         case _:
             pass
+
+
+def _secret_problems(secret: Json, path: str) -> Iterator[FieldProblem]:
+    for field, check in (("name", names.subdomain), ("namespace", names.dns_label)):
+        value = secret.get(field)
+        if not value:
+            yield required(f"{path}.{field}")
+        elif problem := check(value):
+            yield bad_value(f"{path}.{field}", value, problem)
 
 
 def volume_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
@@ -270,6 +286,10 @@ def csi_driver_problems(fields: Json) -> Iterator[FieldProblem]:
         seconds = token.get("expirationSeconds")
         if seconds is not None and not 600 <= seconds <= 1 << 32:
             yield bad_value(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not spec.get("tokenRequests"):
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        yield bad_value("spec.serviceAccountTokenInSecrets", in_secrets, detail)
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < 10:
         detail = "must be greater than or equal to 10 seconds"
