@@ -76,7 +76,7 @@ async def test_mistakes_are_refused_where_kube_apiserver_refuses_them(tmp_path: 
                 kind = mistake.fields["kind"]
                 different.append(f"{kind}: {mistake.what}: theirs {theirs[:200]!r}, ours {ours[:200]!r}")
     assert compared > 200
-    # Five fields differ on purpose; see test_verdicts.py.
+    # Three fields differ on purpose; see test_verdicts.py.
     assert len(different) <= 3, "\n".join(different)
 
 

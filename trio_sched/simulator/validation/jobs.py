@@ -76,8 +76,8 @@ def job_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
     yield from negative_problems(spec, path, *counts, "backoffLimitPerIndex", "maxFailedIndexes")
     yield from label_selector_problems(spec.get("selector"), f"{path}.selector")
     manager = spec.get("managedBy")
-    if manager is not None and ("/" not in manager or names.subdomain(manager.partition("/")[0])):
-        yield bad_value(f"{path}.managedBy", manager, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    if manager is not None and (problem := names.domain_prefixed_path(manager)):
+        yield bad_value(f"{path}.managedBy", manager, problem)
     yield from _index_problems(spec, path)
     template = spec.get("template") or {}
     if (policy := spec.get("podFailurePolicy")) is not None:

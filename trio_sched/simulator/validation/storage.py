@@ -190,23 +190,46 @@ def claim_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
 
 def storage_class_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new storage class."""
-    provisioner, parameters = fields.get("provisioner") or "", fields.get("parameters") or {}
-    if not provisioner:
-        yield required("provisioner")
-    else:
-        yield from key_problems(provisioner.lower(), "provisioner")
-    if "" in parameters:
-        yield bad_value("parameters", "", "field can not be empty.")
-    if len(parameters) > 512:
-        yield too_long("parameters", 512)
-    elif sum(len(key) + len(value) for key, value in parameters.items()) > 256 << 10:
-        yield too_long("parameters", 256 << 10)
+    yield from _driver_problems(fields.get("provisioner") or "", "provisioner")
+    yield from _parameter_problems(fields.get("parameters") or {})
     policy, mode = fields.get("reclaimPolicy"), fields.get("volumeBindingMode")
     if policy and policy not in ("Delete", "Retain"):
         yield unsupported("reclaimPolicy", policy, ("Delete", "Retain"))
     if mode not in ("Immediate", "WaitForFirstConsumer"):
         yield unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
     yield from topology_term_problems(fields.get("allowedTopologies") or [], "allowedTopologies")
+
+
+def _driver_problems(driver: str, path: str) -> Iterator[FieldProblem]:
+    if not driver:
+        yield required(path)
+    else:
+        yield from key_problems(driver.lower(), path)
+
+
+def _parameter_problems(parameters: dict[str, str]) -> Iterator[FieldProblem]:
+    if "" in parameters:
+        yield bad_value("parameters", "", "field can not be empty.")
+    if len(parameters) > 512:
+        yield too_long("parameters", 512)
+    elif sum(len(key) + len(value) for key, value in parameters.items()) > 256 << 10:
+        yield too_long("parameters", 256 << 10)
+
+
+def attributes_class_problems(fields: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a VolumeAttributesClass."""
+    parameters = fields.get("parameters") or {}
+    yield from _driver_problems(fields.get("driverName") or "", "driverName")
+    yield from _parameter_problems(parameters)
+    if not parameters:
+        yield required("parameters", "must contain at least one key/value pair")
+
+
+def attributes_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a VolumeAttributesClass."""
+    for field in ("driverName", "parameters"):
+        if not same(old.get(field), new.get(field)):
+            yield forbidden_field(field, f"updates to {field} are forbidden.")
 
 
 def storage_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
