@@ -200,6 +200,7 @@ _RULES: dict[str, Rules] = {
         defaults=defaults.event_defaults,
         sent_problems=events.sent_event_problems,
         problems=events.event_problems,
+        change_problems=events.event_changes,
     ),
     "apiservices.apiregistration.k8s.io": Rules(
         defaults=defaults.api_service_defaults, problems=api_services.api_service_problems

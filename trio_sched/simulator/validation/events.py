@@ -7,6 +7,7 @@ from typing import Final
 
 from trio_sched.simulator.field_problems import FieldProblem, bad_value, required
 from trio_sched.simulator.validation import names
+from trio_sched.simulator.validation.metadata import immutable
 from trio_sched.simulator.validation.shapes import Json
 
 _LONGEST: Final = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
@@ -59,3 +60,10 @@ def sent_event_problems(fields: Json) -> Iterator[FieldProblem]:
     ):
         if is_set:
             yield bad_value(field, "", "needs to be unset")
+
+
+def event_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of an Event as one of ``events.k8s.io``: only a series may go on."""
+    fixed = ("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type")
+    more = ("eventTime", "action", "related", "reportingComponent", "reportingInstance")
+    yield from immutable(old, new, *fixed, *more, path="")
