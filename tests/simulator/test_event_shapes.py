@@ -85,7 +85,12 @@ async def test_events_are_found_by_what_they_are_about(api: Api) -> None:
     assert len((await api("GET", f"{NEW}?fieldSelector=regarding.name%3Dp1,reason%3DScheduled"))["items"]) == 1
 
 
-async def test_an_event_lives_in_the_namespace_of_its_object(api: Api) -> None:
-    body = {**SCHEDULED, "regarding": {**SCHEDULED["regarding"], "namespace": "kube-system"}}  # type: ignore[dict-item]
-    status = await api("POST", NEW, body, expect=422)
+async def test_an_event_without_a_time_of_its_own_lives_in_the_namespace_of_its_object(api: Api) -> None:
+    involved = {"kind": "Pod", "namespace": "kube-system", "name": "p1"}
+    status = await api("POST", CORE, {"metadata": {"name": "e"}, "involvedObject": involved}, expect=422)
     assert "does not match event.namespace" in status["message"]
+
+
+async def test_a_new_event_needs_more_than_one_of_the_core_group(api: Api) -> None:
+    status = await api("POST", NEW, {**SCHEDULED, "type": "Other", "eventTime": None}, expect=422)
+    assert [cause["field"] for cause in status["details"]["causes"]] == ["eventTime", "type"]

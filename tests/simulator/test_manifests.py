@@ -193,7 +193,7 @@ def test_objects_of_other_versions_are_checked_as_they_are_stored() -> None:
     event = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": "e", "namespace": "default"},
+        "metadata": {"name": "e", "namespace": "default", "uid": "u"},
         "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
         "eventTime": None,
     }

@@ -265,3 +265,21 @@ def test_custom_resources_of_a_dump_are_stored(server: ApiServer) -> None:
     thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t", "uid": "v"}}
     assert populate(server, [definition, thing]) == 2
     assert server.store.get("things.example.com", "t") is not None
+
+
+def test_service_accounts_without_a_manifest_are_created() -> None:
+    server = ApiServer()
+    spec: Json = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "robot"}
+    never = {**spec, "restartPolicy": "Never", "serviceAccountName": "timer"}
+    timed = {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": never}}}}
+    populate(
+        server,
+        [
+            {**POD, "spec": spec},
+            {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c", "namespace": "a"}, "spec": timed},
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "labels": {"a": "b"}}},
+        ],
+    )
+    accounts = server.store.collection("serviceaccounts").objects
+    assert [*accounts] == ["default/robot", "a/timer"]
+    assert accounts["default/robot"].fields["metadata"]["labels"] == {"a": "b"}

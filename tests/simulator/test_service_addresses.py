@@ -168,3 +168,30 @@ def test_dumps_have_the_ports_of_their_cluster() -> None:
     stored = server.store.get("services", "default/s")
     assert stored is not None
     assert stored.fields["spec"]["ports"][0]["nodePort"] == 8080
+
+
+@pytest.mark.parametrize(
+    ("spec", "families", "policy"),
+    [
+        ({}, ["IPv4"], "SingleStack"),
+        ({"clusterIP": "fd00::1"}, ["IPv6"], "SingleStack"),
+        ({"ipFamilyPolicy": "PreferDualStack"}, ["IPv4"], "PreferDualStack"),
+        ({"clusterIP": "None"}, ["IPv4"], "SingleStack"),
+        ({"clusterIP": "None", "selector": {}}, ["IPv4", "IPv6"], "RequireDualStack"),
+        ({"clusterIP": "None", "selector": {}, "ipFamilies": ["IPv6"]}, ["IPv6", "IPv4"], "RequireDualStack"),
+        ({"type": "ExternalName", "externalName": "a.b"}, None, None),
+    ],
+)
+async def test_families_of_addresses_are_filled_in(
+    api: Api, spec: Json, families: list[str] | None, policy: str | None
+) -> None:
+    given = await created(api, service(**spec))
+    assert (given.get("ipFamilies"), given.get("ipFamilyPolicy")) == (families, policy)
+
+
+@pytest.mark.parametrize("names", [("clusterIP",), ("clusterIPs",), ("clusterIP", "clusterIPs")])
+async def test_an_external_name_may_repeat_the_addresses_that_it_loses(api: Api, names: tuple[str, ...]) -> None:
+    before = await created(api, service())
+    spec = {"type": "ExternalName", "externalName": "a.b", **{name: before[name] for name in names}}
+    after = (await api("PUT", f"{SERVICES}/s", {"metadata": {"name": "s"}, "spec": spec}))["spec"]
+    assert not {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} & after.keys()

@@ -54,16 +54,16 @@ def mistakes(fields: Json) -> Iterator[Mistake]:
         where = ".".join(map(str, path))
         if path in (("apiVersion",), ("kind",)):
             continue
-        yield Mistake(_changed(fields, path, _REMOVE), f"{where} removed")
+        yield Mistake(changed(fields, path, _REMOVE), f"{where} removed")
         candidates = [*_TEXTS, *_NUMBERS, *_OTHERS] if not isinstance(value, dict | list) else ["x", 1, *_OTHERS]
         for other in candidates:
             if other != value or type(other) is not type(value):
-                yield Mistake(_changed(fields, path, other), f"{where} = {other!r:.40}")
+                yield Mistake(changed(fields, path, other), f"{where} = {other!r:.40}")
         if isinstance(value, dict):
-            yield Mistake(_changed(fields, (*path, "unknown"), "x"), f"{where}.unknown")
-            yield Mistake(_changed(fields, (*path, "a b/c"), "x"), f"{where}.'a b/c'")
+            yield Mistake(changed(fields, (*path, "unknown"), "x"), f"{where}.unknown")
+            yield Mistake(changed(fields, (*path, "a b/c"), "x"), f"{where}.'a b/c'")
         if isinstance(value, list) and value:
-            yield Mistake(_changed(fields, path, [*value, value[0]]), f"{where}[0] twice")
+            yield Mistake(changed(fields, path, [*value, value[0]]), f"{where}[0] twice")
 
 
 def sample_of_mistakes(rng: Random, count: int) -> list[Mistake]:
@@ -85,14 +85,14 @@ def _places(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
             yield from _places(inner, (*path, index))
 
 
-def _changed(place: Any, path: Path_, value: Any) -> Any:
+def changed(place: Any, path: Path_, value: Any) -> Any:
     """A copy with *value* at *path*, which shares with *place* what is not on the way there: there are thousands."""
     step, *rest = path
-    changed = place.copy()
+    made = place.copy()
     if rest:
-        changed[step] = _changed(place[step], tuple(rest), value)
+        made[step] = changed(place[step], tuple(rest), value)
     elif value is _REMOVE:
-        del changed[step]
+        del made[step]
     else:
-        changed[step] = value
-    return changed
+        made[step] = value
+    return made

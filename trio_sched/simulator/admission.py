@@ -7,17 +7,21 @@ from typing import Any, Final
 from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.limit_ranges import apply_defaults
-from trio_sched.simulator.pod_defaults import add_default_tolerations, admit_service_account, quality_of_service
+from trio_sched.simulator.pod_defaults import (
+    DEFAULT_ACCOUNT,
+    add_default_tolerations,
+    admit_service_account,
+    quality_of_service,
+)
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import forbidden
+from trio_sched.simulator.validation.jobs import JOB_NAME_LABELS, JOB_UID_LABELS
 from trio_sched.simulator.validation.shapes import dicts
 
 Json = dict[str, Any]
 
 POD_GROUP_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
-_JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
-_JOB_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
@@ -25,6 +29,8 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
     spec = fields["spec"]
     _admit_priority(state, resource, fields, spec)
     admit_service_account(spec)
+    if spec["serviceAccountName"] != DEFAULT_ACCOUNT:
+        _check_account(state, resource, fields["metadata"], spec["serviceAccountName"])
     add_default_tolerations(spec)
     apply_defaults(state, fields)
     status: Json = {"phase": "Pending"}
@@ -41,6 +47,15 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
         ]
     status["qosClass"] = quality_of_service(spec)
     fields["status"] = status
+
+
+def _check_account(state: ClusterState, resource: ResourceType, metadata: Json, name: str) -> None:
+    """Refuse a pod whose service account is not there, if its namespace is; the default one is always to come."""
+    namespace = metadata.get("namespace") or ""
+    found = state.store.get("serviceaccounts", f"{namespace}/{name}")
+    if found is None and state.store.get("namespaces", namespace) is not None:
+        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise forbidden(resource, metadata.get("name") or "", why)
 
 
 def admit_pod_change(state: ClusterState, old: Json, new: Json) -> None:
@@ -156,14 +171,14 @@ def select_by_uid(fields: Json) -> None:
     """Let a job select the pods that have its uid as a label, and give its template that label."""
     spec, metadata = fields["spec"], fields["metadata"]
     template = spec.setdefault("template", {})
-    own = {name: metadata.get("name") or "" for name in _JOB_NAME_LABELS}
-    own |= {name: metadata["uid"] for name in _JOB_UID_LABELS}
+    own = {name: metadata.get("name") or "" for name in JOB_NAME_LABELS}
+    own |= {name: metadata["uid"] for name in JOB_UID_LABELS}
     given = template.get("metadata") or {}
     template["metadata"] = {**given, "labels": own | (given.get("labels") or {})}
     selector = spec.get("selector") or {}
     spec["selector"] = {
         **selector,
-        "matchLabels": {_JOB_UID_LABELS[0]: own[_JOB_UID_LABELS[0]]} | (selector.get("matchLabels") or {}),
+        "matchLabels": {JOB_UID_LABELS[0]: own[JOB_UID_LABELS[0]]} | (selector.get("matchLabels") or {}),
     }
 
 

@@ -22,6 +22,7 @@ from trio_sched.simulator.field_sets import (
     merged,
     paths_of,
     remove,
+    root_of,
     shown,
     value_at,
 )
@@ -32,7 +33,6 @@ from trio_sched.simulator.object_store import StoredObject, copied
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import ApiError, bad_request, not_found
 from trio_sched.simulator.targets import Target
-from trio_sched.simulator.validation.shapes import Field, message_of_kind
 
 Json = dict[str, Any]
 
@@ -87,7 +87,7 @@ def apply_configuration(
         }
         entries = [_entry(state, resource, _UNKNOWN_WRITER, "Update", "", everything)]
     mine, others = _mine_and_others(entries, entry)
-    result: Json = merged(current, wanted, Field(_message(resource)))
+    result: Json = merged(current, wanted, root_of(resource))
     changed = {path for path in owned if _has_changed(current, result, path)}
     contested = [(other, sorted(changed & _paths_in(other))) for other in others]
     if not force and any(paths for _, paths in contested):
@@ -172,7 +172,7 @@ def _wanted(target: Target, configuration: Json) -> Json:
 def _check_keys(target: Target, configuration: Json) -> None:
     """Refuse items of one list with equal keys."""
     seen: set[Path] = set()
-    for path in paths_of(configuration, _message(target.resource)):
+    for path in paths_of(configuration, root_of(target.resource)):
         if _is_item(path) and path in seen:
             raise unusable(target, f"{shown(path[:-1])}: duplicate entries for key {shown(path[-1:])}")
         seen.add(path)
@@ -181,18 +181,18 @@ def _check_keys(target: Target, configuration: Json) -> None:
 def unusable(target: Target, why: str) -> ApiError:
     """A configuration that no object can be made of."""
     resource, name = target.resource, f"{target.namespace}/{target.name}"
-    kind = f"{resource.api_version}, Kind={resource.kind}"
-    return bad_request(f"failed to create typed patch object ({name}; {kind}): {why}")
+    kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+    return ApiError(500, "", f"failed to create typed patch object ({name}; {kind}): {why}")
 
 
 def _owned(resource: ResourceType, fields: Json, subresource: str) -> set[Path]:
     """The paths of *fields* that a writer through *subresource* can own."""
-    return _writable(resource, paths_of(fields, _message(resource)), subresource)
+    return _writable(resource, paths_of(fields, root_of(resource)), subresource)
 
 
 def _maps(resource: ResourceType, fields: Json, subresource: str) -> set[Path]:
     """The paths of the maps in *fields*, which belong to the writer who adds them."""
-    return _writable(resource, maps_of(fields, _message(resource)), subresource)
+    return _writable(resource, maps_of(fields, root_of(resource)), subresource)
 
 
 def _writable(resource: ResourceType, paths: Iterable[Path], subresource: str) -> set[Path]:
@@ -200,10 +200,6 @@ def _writable(resource: ResourceType, paths: Iterable[Path], subresource: str) -
     if subresource == "status":
         return {path for path in found if path[0] == "f:status"}
     return {path for path in found if path[0] != "f:status"} if resource.has_status else found
-
-
-def _message(resource: ResourceType) -> str:
-    return message_of_kind(resource.api_version, resource.kind)
 
 
 def _entry(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trio_sched.simulator import event_shapes
 from trio_sched.simulator.pod_defaults import fill, fill_pod, fill_spec
+from trio_sched.simulator.validation.access import GROUP
 from trio_sched.simulator.validation.shapes import Json, dicts
 
 
@@ -72,6 +73,55 @@ def service_defaults(fields: Json) -> None:
         fill(port, "protocol", "TCP")
         if port.get("targetPort") in (None, "", 0):
             port["targetPort"] = port.get("port", 0)
+
+
+def ingress_class_defaults(fields: Json) -> None:
+    """An ingress class."""
+    if (parameters := fields.setdefault("spec", {}).get("parameters")) is not None:
+        parameters.setdefault("scope", "Cluster")
+
+
+def network_policy_defaults(fields: Json) -> None:
+    """A network policy."""
+    spec = fields.setdefault("spec", {})
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
+        for port in rule.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+
+
+def endpoints_defaults(fields: Json) -> None:
+    """Endpoints."""
+    for subset in fields.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            fill(port, "protocol", "TCP")
+
+
+def endpoint_slice_defaults(fields: Json) -> None:
+    """A slice of endpoints."""
+    for port in fields.get("ports") or ():
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
+
+
+def binding_defaults(fields: Json) -> None:
+    """A binding of a role."""
+    fill(fields.setdefault("roleRef", {}), "apiGroup", GROUP)
+    for subject in fields.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            fill(subject, "apiGroup", GROUP)
+
+
+def pod_template_defaults(fields: Json) -> None:
+    """A template on its own."""
+    fill_spec(fields.setdefault("template", {}).setdefault("spec", {}))
+
+
+def api_service_defaults(fields: Json) -> None:
+    """An aggregated group and version."""
+    if (service := fields.setdefault("spec", {}).get("service")) is not None:
+        service.setdefault("port", 443)
 
 
 def template_defaults(fields: Json) -> None:

@@ -13,8 +13,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
+from attrs import field, frozen
 
-from trio_sched.simulator.validation.shapes import Field, fields_of
+from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.validation.custom_schemas import Schema
+from trio_sched.simulator.validation.shapes import Field, fields_of, message_of_kind
 
 Json = dict[str, Any]
 Path = tuple[str, ...]
@@ -27,25 +30,67 @@ _KEY_DEFAULTS: Final = {"protocol": "TCP"}
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def field_of(message: str, name: str) -> Field:
-    """The field *name* of *message*; those of messages that are not known are free."""
-    known = fields_of(message)
+@frozen
+class CustomField(Field):
+    """A field whose shape the definition of a custom resource says.
+
+    Attributes:
+        schema: what it may be.
+    """
+
+    schema: Schema = field(kw_only=True)
+
+    @classmethod
+    def of(cls, schema: Schema) -> CustomField:
+        """The field with *schema*."""
+        said = schema.keywords
+        match said.get("x-kubernetes-list-type"):
+            case "map":
+                applied: tuple[str, ...] | str = tuple(said.get("x-kubernetes-list-map-keys") or ())
+            case "set":
+                applied = "set"
+            case _:
+                applied = "atomic" if said.get("x-kubernetes-map-type") == "atomic" else ""
+        return cls("custom", applied=applied, schema=schema)
+
+
+def root_of(resource: ResourceType) -> Field:
+    """An object of *resource* as a field."""
+    if resource.schema is not None:
+        return CustomField.of(resource.schema)
+    return Field(message_of_kind(resource.api_version, resource.kind))
+
+
+def field_of(holder: Field, name: str) -> Field:
+    """The field *name* of *holder*; those of holders that are not known are free."""
+    if isinstance(holder, CustomField):
+        if name == "metadata" and "metadata" not in holder.schema.properties:
+            return Field(_METADATA)
+        found = holder.schema.properties.get(name) or holder.schema.additional
+        return FREE if found is None else CustomField.of(found)
+    known = fields_of(holder.type)
     if known:
         return known.get(name, FREE)
-    return Field(_METADATA) if name == "metadata" and message not in ("", FREE.type) else FREE
+    return Field(_METADATA) if name == "metadata" and holder.type not in ("", FREE.type) else FREE
 
 
-def paths_of(value: Json, message: str, path: Path = ()) -> Iterator[Path]:
-    """Every path of *value*, which is an object of *message*."""
+def _item_of(field: Field) -> Field:
+    """An item of a list."""
+    if isinstance(field, CustomField):
+        return FREE if field.schema.items is None else CustomField.of(field.schema.items)
+    return Field(field.type.partition(" ")[2])
+
+
+def paths_of(value: Json, holder: Field, path: Path = ()) -> Iterator[Path]:
+    """Every path of *value*, which is an object in *holder*."""
     for name, inner in value.items():
-        yield from _paths(inner, field_of(message, name), (*path, f"f:{name}"))
+        yield from _paths(inner, field_of(holder, name), (*path, f"f:{name}"))
 
 
 def _paths(value: Any, field: Field, path: Path) -> Iterator[Path]:
-    container, _, inner = field.type.partition(" ")
     if isinstance(value, dict) and value and merges_maps(field):
-        if container != "map":
-            yield from paths_of(value, field.type, path)
+        if not field.type.startswith("map "):
+            yield from paths_of(value, field, path)
             return
         for key in value:
             yield (*path, f"f:{key}")
@@ -54,7 +99,7 @@ def _paths(value: Any, field: Field, path: Path) -> Iterator[Path]:
             if isinstance(item, dict):
                 here = (*path, item_step(item, field.applied))
                 yield here
-                yield from paths_of(item, inner, here)
+                yield from paths_of(item, _item_of(field), here)
     elif isinstance(value, list) and field.applied == "set":
         for item in value:
             yield (*path, _value_step(item))
@@ -62,20 +107,25 @@ def _paths(value: Any, field: Field, path: Path) -> Iterator[Path]:
         yield path
 
 
-def maps_of(value: Any, message: str, path: Path = ()) -> Iterator[Path]:
-    """The paths of all maps with keys of their own, such as labels, in *value*, an object of *message*."""
+def maps_of(value: Any, holder: Field, path: Path = ()) -> Iterator[Path]:
+    """The paths of what in *value*, an object in *holder*, is there by itself, without what it holds.
+
+    Those are maps with keys of their own, such as labels; in custom resources all that is merged.
+    """
     for name, inner in value.items():
-        field, here = field_of(message, name), (*path, f"f:{name}")
-        container, _, item = field.type.partition(" ")
+        field, here = field_of(holder, name), (*path, f"f:{name}")
+        is_custom = field is FREE or isinstance(field, CustomField)
         if isinstance(inner, dict) and merges_maps(field):
-            if container == "map":
+            if is_custom or field.type.startswith("map "):
                 yield here
-            else:
-                yield from maps_of(inner, field.type, here)
-        elif isinstance(inner, list) and isinstance(field.applied, tuple):
+            if not field.type.startswith("map "):
+                yield from maps_of(inner, field, here)
+        elif isinstance(inner, list) and (field.applied == "set" or isinstance(field.applied, tuple)):
+            if is_custom:
+                yield here
             for one in inner:
-                if isinstance(one, dict):
-                    yield from maps_of(one, item, (*here, item_step(one, field.applied)))
+                if isinstance(one, dict) and isinstance(field.applied, tuple):
+                    yield from maps_of(one, _item_of(field), (*here, item_step(one, field.applied)))
 
 
 def merges_maps(field: Field) -> bool:
@@ -101,20 +151,19 @@ def _value_step(item: Any) -> str:
 
 def merged(live: Any, wanted: Any, field: Field) -> Any:
     """*wanted* applied to *live*, what the field has; neither is changed."""
-    container, _, inner = field.type.partition(" ")
     if isinstance(wanted, dict) and merges_maps(field):
         result = dict(live) if isinstance(live, dict) else {}
         for name, value in wanted.items():
             if value is None:
                 result.pop(name, None)
-            elif container == "map":
+            elif field.type.startswith("map "):
                 result[name] = value
             else:
-                result[name] = merged(result.get(name), value, field_of(field.type, name))
+                result[name] = merged(result.get(name), value, field_of(field, name))
         return result
     known = live if isinstance(live, list) else []
     if isinstance(wanted, list) and isinstance(field.applied, tuple):
-        return _merged_items(known, wanted, field.applied, Field(inner))
+        return _merged_items(known, wanted, field.applied, _item_of(field))
     if isinstance(wanted, list) and field.applied == "set":
         return [*known, *(item for item in wanted if item not in known)]
     return wanted

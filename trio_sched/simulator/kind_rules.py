@@ -10,23 +10,33 @@ from typing import Any
 
 from attrs import frozen
 
-from trio_sched.simulator import admission, defaults
+from trio_sched.simulator import admin_access, admission, defaults
 from trio_sched.simulator.cluster_state import ClusterState
-from trio_sched.simulator.field_problems import FieldProblem, bad_value
+from trio_sched.simulator.field_problems import FieldProblem
 from trio_sched.simulator.limit_ranges import check_limits
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.service_addresses import admit_service, admit_service_change
 from trio_sched.simulator.validation import (
+    access,
+    api_services,
+    autoscaling,
     configuration,
     device_changes,
+    device_slices,
     devices,
+    endpoints,
+    events,
     jobs,
+    namespaces,
+    networking,
     nodes,
     pod_groups,
     policies,
     quotas,
     services,
     storage,
+    templates,
+    webhooks,
     workloads,
 )
 from trio_sched.simulator.validation.definitions import definition_problems
@@ -64,16 +74,6 @@ class Rules:
     status_keeps_metadata: bool = False
 
 
-def _event_problems(fields: Json) -> list[FieldProblem]:
-    involved = fields.get("involvedObject") or {}
-    permitted = (involved["namespace"],) if involved.get("namespace") else ("default", "kube-system")
-    if fields["metadata"].get("namespace") not in permitted:
-        return [
-            bad_value("involvedObject.namespace", involved.get("namespace") or "", "does not match event.namespace")
-        ]
-    return []
-
-
 _RULES: dict[str, Rules] = {
     "pods": Rules(
         defaults=defaults.pod_defaults,
@@ -84,7 +84,11 @@ _RULES: dict[str, Rules] = {
         check=check_limits,
         change_problems=pod_changes,
     ),
-    "namespaces": Rules(admit=admission.admit_namespace, admit_change=admission.admit_namespace_change),
+    "namespaces": Rules(
+        admit=admission.admit_namespace,
+        admit_change=admission.admit_namespace_change,
+        sent_problems=namespaces.sent_namespace_problems,
+    ),
     "nodes": Rules(
         defaults=defaults.node_defaults,
         admit=admission.admit_node,
@@ -187,13 +191,22 @@ _RULES: dict[str, Rules] = {
     ),
     "horizontalpodautoscalers.autoscaling": Rules(
         defaults=defaults.autoscaler_defaults,
-        problems=policies.autoscaler_problems,
+        problems=autoscaling.autoscaler_problems,
     ),
     "leases.coordination.k8s.io": Rules(problems=policies.lease_problems),
     "runtimeclasses.node.k8s.io": Rules(
         problems=policies.runtime_class_problems, change_problems=policies.runtime_class_changes
     ),
-    "events": Rules(defaults=defaults.event_defaults, problems=_event_problems),
+    "events": Rules(defaults=defaults.event_defaults, problems=events.event_problems),
+    "events.events.k8s.io": Rules(
+        defaults=defaults.event_defaults,
+        sent_problems=events.sent_event_problems,
+        problems=events.event_problems,
+        change_problems=events.event_changes,
+    ),
+    "apiservices.apiregistration.k8s.io": Rules(
+        defaults=defaults.api_service_defaults, problems=api_services.api_service_problems
+    ),
     "podgroups.scheduling.k8s.io": Rules(
         defaults=defaults.pod_group_defaults,
         admit=admission.admit_pod_group,
@@ -205,6 +218,7 @@ _RULES: dict[str, Rules] = {
     "resourceclaims.resource.k8s.io": Rules(
         defaults=defaults.claim_defaults,
         problems=devices.claim_problems,
+        check=admin_access.check_claim,
         change_problems=device_changes.claim_changes,
         status_problems=device_changes.claim_status_changes,
         status_keeps_metadata=True,
@@ -212,13 +226,53 @@ _RULES: dict[str, Rules] = {
     "resourceclaimtemplates.resource.k8s.io": Rules(
         defaults=defaults.claim_template_defaults,
         problems=devices.template_problems,
+        check=admin_access.check_template,
         change_problems=device_changes.claim_changes,
     ),
     "resourceslices.resource.k8s.io": Rules(
         admit=admission.admit_slice,
         admit_change=admission.admit_slice_change,
-        problems=devices.slice_problems,
+        problems=device_slices.slice_problems,
         change_problems=device_changes.slice_changes,
+    ),
+    **dict.fromkeys(
+        (
+            "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+            "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        ),
+        Rules(problems=webhooks.webhook_problems),
+    ),
+    "volumeattributesclasses.storage.k8s.io": Rules(
+        problems=storage.attributes_class_problems, change_problems=storage.attributes_class_changes
+    ),
+    "podtemplates": Rules(defaults=defaults.pod_template_defaults, problems=templates.pod_template_problems),
+    "controllerrevisions.apps": Rules(problems=templates.revision_problems, change_problems=templates.revision_changes),
+    "endpoints": Rules(defaults=defaults.endpoints_defaults, problems=endpoints.endpoints_problems),
+    "endpointslices.discovery.k8s.io": Rules(
+        defaults=defaults.endpoint_slice_defaults,
+        problems=endpoints.slice_problems,
+        change_problems=endpoints.slice_changes,
+    ),
+    "ingresses.networking.k8s.io": Rules(
+        sent_problems=networking.sent_ingress_problems, problems=networking.ingress_problems
+    ),
+    "ingressclasses.networking.k8s.io": Rules(
+        defaults=defaults.ingress_class_defaults,
+        problems=networking.ingress_class_problems,
+        change_problems=networking.ingress_class_changes,
+    ),
+    "networkpolicies.networking.k8s.io": Rules(
+        defaults=defaults.network_policy_defaults, problems=networking.network_policy_problems
+    ),
+    "roles.rbac.authorization.k8s.io": Rules(problems=access.role_problems),
+    "clusterroles.rbac.authorization.k8s.io": Rules(problems=access.cluster_role_problems),
+    "rolebindings.rbac.authorization.k8s.io": Rules(
+        defaults=defaults.binding_defaults, problems=access.binding_problems, change_problems=access.binding_changes
+    ),
+    "clusterrolebindings.rbac.authorization.k8s.io": Rules(
+        defaults=defaults.binding_defaults,
+        problems=access.cluster_binding_problems,
+        change_problems=access.binding_changes,
     ),
     "poddisruptionbudgets.policy": Rules(
         admit=admission.admit_budget,
@@ -239,7 +293,7 @@ def rules_of(resource: ResourceType) -> Rules:
     """How objects of *resource* are treated."""
     schema = resource.schema
     if schema is None:
-        return _RULES.get(resource.collection, _NO_RULES)
+        return _RULES.get(resource.qualified) or _RULES.get(resource.collection, _NO_RULES)
     return Rules(
         defaults=schema.fill_defaults,
         problems=schema.problems,

@@ -106,6 +106,7 @@ def check_manifests(
 _FIRST_KINDS: Final = (
     "CustomResourceDefinition",
     "Namespace",
+    "ServiceAccount",
     "PriorityClass",
     "StorageClass",
     "DeviceClass",

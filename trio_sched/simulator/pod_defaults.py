@@ -8,6 +8,8 @@ from trio_sched.simulator.pod_resources import aggregated_quantities, containers
 
 Json = dict[str, Any]
 
+DEFAULT_ACCOUNT = "default"
+"""The service account of pods that name none."""
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _PATIENCE_SECONDS = 300
@@ -148,7 +150,7 @@ def _fill_volume(volume: Json) -> None:
 
 def admit_service_account(spec: Json) -> None:
     """What the admission plugin ServiceAccount sets in a pod."""
-    fill(spec, "serviceAccountName", "default")
+    fill(spec, "serviceAccountName", DEFAULT_ACCOUNT)
     spec["serviceAccount"] = spec["serviceAccountName"]
 
 

@@ -16,6 +16,7 @@ from trio_sched.simulator.manifest_files import Source
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem, read_manifests
 from trio_sched.simulator.object_store import copied
 from trio_sched.simulator.other_versions import to_stored
+from trio_sched.simulator.pod_defaults import DEFAULT_ACCOUNT
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import ApiError, QuotaExceeded
 
@@ -55,7 +56,7 @@ def populate(
     """Put *manifests* into *server*'s store, without requests.
 
     Objects with a uid are from a dump and are stored as they are; all others are created as by a client, and the status
-    in their manifest is kept. Namespaces without a manifest are created.
+    in their manifest is kept. Namespaces without a manifest are created, and so are the service accounts of pods.
 
     Args:
         server: the server.
@@ -110,6 +111,8 @@ def _store(server: ApiServer, manifest: Manifest) -> None:
     namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
     if namespace:
         _ensure_namespace(server, namespace)
+        if not resource.custom:
+            _ensure_account(server, namespace, fields)
     fields = to_stored(resource, fields)
     if metadata.get("uid") and metadata.get("name"):
         _restore(server, resource, namespace, fields)
@@ -120,6 +123,20 @@ def _store(server: ApiServer, manifest: Manifest) -> None:
 def _ensure_namespace(server: ApiServer, name: str) -> None:
     if server.store.get("namespaces", name) is None:
         create(server.state, server.state.types.core("namespaces"), "", {"metadata": {"name": name}})
+
+
+def _ensure_account(server: ApiServer, namespace: str, fields: Json) -> None:
+    """Create the service account that *fields*, or the pods made of them, name: dumps are often made without them."""
+    spec: Json = fields.get("spec") or {}
+    while "containers" not in spec:
+        inner = spec.get("jobTemplate") or spec.get("template")
+        if not isinstance(inner, dict) or not isinstance(inner.get("spec"), dict):
+            return
+        spec = inner["spec"]
+    name = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
+    accounts = server.state.types.core("serviceaccounts")
+    if name != DEFAULT_ACCOUNT and server.state.get(accounts, namespace, name) is None:
+        create(server.state, accounts, namespace, {"metadata": {"name": name}})
 
 
 def _create(server: ApiServer, resource: ResourceType, namespace: str, fields: Json) -> None:

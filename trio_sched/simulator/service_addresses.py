@@ -12,6 +12,7 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.service_families import fill_families
 from trio_sched.simulator.status_errors import internal_error, invalid
 from trio_sched.simulator.validation.shapes import Json, dicts
 
@@ -38,6 +39,7 @@ def admit_service(state: ClusterState, resource: ResourceType, fields: Json) -> 
     if problems:
         raise invalid(resource, fields["metadata"].get("name") or "", problems[:1])
     _allocate(state, spec)
+    fill_families(spec)
     fields["status"] = {"loadBalancer": {}}
 
 
@@ -48,12 +50,14 @@ def admit_service_change(state: ClusterState, old: Json, new: Json) -> None:
         ApiError: 422, it asks for a port that it cannot have.
     """
     before, after = old.get("spec") or {}, new["spec"]
-    _drop(before, after)
     _keep(before, after)
+    _match_addresses(before, after)
+    fill_families(after, before)
     problems = list(_port_problems(state, after, old))
     if problems:
         raise invalid(state.types.core("services"), old["metadata"]["name"], problems[:1])
     _allocate(state, after)
+    _drop(before, after)
 
 
 def _specs(state: ClusterState) -> Iterator[Json]:
@@ -119,8 +123,8 @@ def _is_external(spec: Json) -> bool:
 
 
 def _allocate(state: ClusterState, spec: Json) -> None:
-    if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
-        spec["clusterIP"] = (spec.get("clusterIPs") or [_new_address(state)])[0]
+    if spec["type"] != "ExternalName" and not spec.get("clusterIP") and not spec.get("clusterIPs"):
+        spec["clusterIP"] = _new_address(state)
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     if not _needs_ports(spec):
@@ -210,3 +214,16 @@ def _keep(before: Json, after: Json) -> None:
                 port["nodePort"] = known
     if _needs_health_port(before) and _needs_health_port(after) and not after.get("healthCheckNodePort"):
         after["healthCheckNodePort"] = before.get("healthCheckNodePort") or 0
+
+
+def _match_addresses(before: Json, after: Json) -> None:
+    """Let ``clusterIPs`` follow ``clusterIP``, which clients that know one address only change alone."""
+    was, is_now = before.get("clusterIP") or "", after.get("clusterIP") or ""
+    all_before, all_after = before.get("clusterIPs") or [], after.get("clusterIPs") or []
+    if was == is_now:
+        if all_before and not all_after:
+            after["clusterIPs"] = all_before
+    elif all_before == all_after and is_now:
+        after["clusterIPs"] = [is_now]
+    elif all_before == all_after:
+        _remove(after, "clusterIPs")

@@ -99,7 +99,8 @@ def _merge_list(existing: list[Json], patch: list[Json], key: str, message: str)
     merged = list(existing)
     for element in patch:
         if key not in element:
-            raise StrategicMergeError(f"map: {element} does not contain declared merge key: {key}")
+            shown = " ".join(f"{name}:{value}" for name, value in sorted(element.items()))
+            raise StrategicMergeError(f"map: map[{shown}] does not contain declared merge key: {key}")
         place = next((i for i, known in enumerate(merged) if known.get(key) == element[key]), None)
         if element.get(_DIRECTIVE) == "delete":
             merged = [known for known in merged if known.get(key) != element[key]]

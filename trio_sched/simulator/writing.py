@@ -36,7 +36,7 @@ from trio_sched.simulator.status_errors import ApiError, bad_request, invalid, n
 from trio_sched.simulator.strategic_merge import StrategicMergeError, strategic_merge
 from trio_sched.simulator.targets import Target
 from trio_sched.simulator.validation.custom_schemas import decode_custom
-from trio_sched.simulator.validation.decoding import decode
+from trio_sched.simulator.validation.decoding import Decoded, decode
 from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
 
 Json = dict[str, Any]
@@ -76,14 +76,19 @@ def _check_kind(resource: ResourceType, fields: Json) -> None:
         raise bad_request(message)
 
 
+def _decoded(resource: ResourceType, fields: Json) -> Decoded:
+    """*fields* as those of an object of *resource*."""
+    message = message_of_kind(resource.api_version, resource.kind)
+    return decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
+
+
 def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
     """*fields* without what *resource* does not have; the request's ``fieldValidation`` says what becomes of that.
 
     Raises:
         ApiError: 400, a value has the wrong type, or a field is not known and that is an error.
     """
-    message = message_of_kind(resource.api_version, resource.kind)
-    decoded = decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
+    decoded = _decoded(resource, fields)
     if not decoded.wrong and not decoded.unknown:
         return decoded.fields
     refused = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
@@ -149,7 +154,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
             raise _invalid_patch_options(problem)
         if not isinstance(patch, dict):
             raise bad_request("the request's body is no object")
-        patch = to_stored(resource, _applied(target, patch, request))
+        patch = to_stored(resource, _applied(target, patch))
         return apply_configuration(state, target, patch, manager, force=request.flag("force"), dry_run=request.dry_run)
     stored = require(state, resource, target.namespace, target.name)
     current = _shown(resource, stored)
@@ -163,23 +168,23 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     return 200, change(state, resource, stored, fields, subresource=target.subresource, dry_run=request.dry_run)
 
 
-def _applied(target: Target, configuration: Json, request: Request) -> Json:
+def _applied(target: Target, configuration: Json) -> Json:
     """*configuration* as it was understood; unlike elsewhere, fields that are not known are refused.
 
     Raises:
-        ApiError: 400, it is of another kind, a value has the wrong type, or a field is not known.
+        ApiError: 400, it is of another kind; 500, a value has the wrong type, or a field is not known.
     """
     resource = target.resource
     kind, api_version = configuration.get("kind"), configuration.get("apiVersion")
     if (kind, api_version) != (resource.kind, resource.api_version):
         group, _, version = str(api_version or "").rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={shortened(str(kind or ''))}")
-    warned = len(request.warnings)
-    fields = understood(resource, configuration, request)
-    if len(request.warnings) > warned:
-        unknown = request.warnings.pop().removeprefix('unknown field "').removesuffix('"')
-        raise unusable(target, f".{unknown}: field not declared in schema")
-    return fields
+    decoded = _decoded(resource, configuration)
+    for wrong in decoded.wrong:
+        raise unusable(target, f".{wrong.path}: {wrong.text}")
+    for unknown in decoded.unknown:
+        raise unusable(target, f".{unknown.path}: field not declared in schema")
+    return decoded.fields
 
 
 def patch_type(resource: ResourceType, content_type: str) -> str:
@@ -223,7 +228,7 @@ def patched(resource: ResourceType, name: str, current: Json, patch: Any, kind: 
     except RecursionError:
         raise bad_request(TOO_DEEP) from None
     except StrategicMergeError as error:
-        raise bad_request(str(error)) from error
+        raise ApiError(500, "", str(error)) from error
     except PatchError as error:
         details = {"kind": resource.kind, "name": name} | ({"group": resource.group} if resource.group else {})
         shown = f"{resource.kind}.{resource.group}" if resource.group else resource.kind

@@ -86,7 +86,8 @@ def init_container_problems(
             yield from _running_problems(container, where, pod)
             continue
         for field in ("lifecycle", *_PROBES):
-            if container.get(field) is not None:
+            # Stop signals are dropped, since their feature gate is off by default.
+            if (given := container.get(field)) is not None and given.keys() != {"stopSignal"}:
                 detail = "may not be set for init containers without restartPolicy=Always"
                 yield forbidden_field(f"{where}.{field}", detail)
         for number, policy in enumerate(container.get("resizePolicy") or ()):
@@ -319,20 +320,9 @@ def _running_problems(container: Json, path: str, pod: PodContext) -> Iterator[F
         for event in ("postStart", "preStop"):
             if (handler := lifecycle.get(event)) is not None:
                 yield from _handler_problems(handler, f"{path}.lifecycle.{event}", pod.grace_seconds)
-        if lifecycle.get("stopSignal") is not None:
-            yield from _stop_signal_problems(lifecycle["stopSignal"], f"{path}.lifecycle.stopSignal", pod.system)
     for name in _PROBES:
         if (probe := container.get(name)) is not None:
             yield from _probe_problems(probe, f"{path}.{name}", name, pod.grace_seconds)
-
-
-def _stop_signal_problems(signal: str, path: str, system: str) -> Iterator[FieldProblem]:
-    if not system:
-        yield forbidden_field(path, "may not be set for containers with empty `spec.os.name`")
-    elif system == "windows" and signal not in ("SIGKILL", "SIGTERM"):
-        yield unsupported(path, signal, ("SIGKILL", "SIGTERM"))
-    elif not signal.startswith("SIG"):
-        yield unsupported(path, signal, ("SIGABRT", "SIGHUP", "SIGINT", "SIGKILL", "SIGQUIT", "SIGTERM", "SIGUSR1"))
 
 
 def _probe_problems(probe: Json, path: str, kind: str, grace_seconds: int | None) -> Iterator[FieldProblem]:

@@ -78,8 +78,9 @@ class Schema:
 
     def known(self, value: Any, unknown: list[UnknownField], path: str = "") -> Any:
         """*value* without the fields that the schema does not have, which are added to *unknown*."""
-        if isinstance(value, list) and self.items is not None:
-            return [self.items.known(one, unknown, f"{path}[{i}]") for i, one in enumerate(value)]
+        if isinstance(value, list) and not (self.items is None and self.keeps_unknown):
+            items = self.items or _NO_FIELDS
+            return [items.known(one, unknown, f"{path}[{i}]") for i, one in enumerate(value)]
         if not isinstance(value, dict):
             return value
         is_whole = self.embedded or not path
@@ -109,9 +110,12 @@ class Schema:
                     del value[name]
                 if name not in value and default is not _NOTHING:
                     value[name] = deepcopy(default)
-            for name, inner in value.items():
+            for name, inner in list(value.items()):
                 found = self.properties.get(name) or self.additional
-                if found is not None:
+                if found is not None and inner is None and name not in self.properties:
+                    if not found.keywords.get("nullable"):
+                        del value[name]
+                elif found is not None:
                     found.fill_defaults(inner)
 
     # --- checking ---------------------------------------------------------------------------------------------------
@@ -135,6 +139,8 @@ class Schema:
         wanted, actual = self.keywords.get("type"), _type_of(value)
         if self.keywords.get("x-kubernetes-int-or-string"):
             wanted = "integer,string"
+        if (wanted, actual) == ("string", "array") and self.keywords.get("format") in FORMATS:
+            return  # where there is a format, the API server does not tell texts and lists apart
         is_number = actual == "integer" and wanted == "number"
         if wanted and not is_number and actual not in wanted.split(","):
             detail = f"{path or '<nil>'} in body must be of type {wanted}: {quote(actual)}"
@@ -220,7 +226,7 @@ class Schema:
             yield too_many(path, len(value), most)
         if least is not None and len(value) < least:
             yield bad_value(path, len(value), f"{path} in body should have at least {least} properties")
-        for name in self.keywords.get("required") or ():
+        for name in (*(self.keywords.get("required") or ()), *(("apiVersion", "kind") if self.embedded else ())):
             if name not in value:
                 yield required(f"{path}.{name}" if path else name)
         for name, inner in value.items():
@@ -254,6 +260,10 @@ class Schema:
         if not keys or not isinstance(item, dict):
             return None
         return msgspec.json.encode({key: item[key] for key in keys if key in item}, order="deterministic")
+
+
+_NO_FIELDS: Final = Schema({})
+"""Of items in a list where no list may be: the API server does not know any field of them."""
 
 
 def compile_schema(given: Any) -> Schema | None:

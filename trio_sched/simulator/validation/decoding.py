@@ -6,7 +6,7 @@ Source: the decoder of ``sigs.k8s.io/json``, whose error texts clients show.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from datetime import datetime
 from typing import Any, Final
 
@@ -202,6 +202,8 @@ class _Reader:
         return self._refuse(value, path, _WORDS[type_], text)
 
     def _bytes(self, value: Any, path: str, target: str) -> Any:
+        if isinstance(value, list) and all(_is_byte(one) for one in value):
+            return b64encode(bytes(value)).decode()  # to Go they are bytes
         if not isinstance(value, str):
             return self._wrong(value, path, target, _WORDS["bytes"], "[]uint8")
         try:
@@ -231,6 +233,10 @@ def _whole(value: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_byte(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 256
 
 
 def _is_moment(text: str) -> bool:

@@ -8,10 +8,11 @@ from typing import Any, Final
 from trio_sched.errors import nearest_name
 from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, unsupported
 from trio_sched.simulator.validation.custom_schemas import compile_schema, is_pattern
+from trio_sched.simulator.validation.definition_lists import list_type_problems
+from trio_sched.simulator.validation.definition_rules import rule_problems
 from trio_sched.simulator.validation.shapes import Json
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
-_LIST_TYPES: Final = ("atomic", "map", "set")
 _KEYWORDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     **dict.fromkeys(("$schema", "description", "format", "id", "pattern", "title", "type"), str),
     **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems"), bool),
@@ -26,6 +27,7 @@ _KEYWORDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "x-kubernetes-preserve-unknown-fields": bool,
 }
 """What a schema can say, and as what; ``$ref``, ``definitions`` and others of JSON Schema are refused."""
+_TEXTS: Final = ("required", "x-kubernetes-list-map-keys")
 _WORDS: Final = {str: "a text", bool: "true or false", int: "a whole number", list: "a list", dict: "a mapping"}
 _STRUCTURAL: Final = frozenset(
     {"additionalProperties", "default", "description", "nullable", "title", "type", "x-kubernetes-list-map-keys"}
@@ -35,7 +37,9 @@ _STRUCTURAL: Final = frozenset(
 """What stands in the schema itself, and not in schemas that it combines."""
 
 
-def schema_problems(schema: Any, path: str, *, is_root: bool = False, is_part: bool = False) -> list[FieldProblem]:
+def schema_problems(
+    schema: Any, path: str, *, is_root: bool = False, is_part: bool = False, is_strict: bool = True
+) -> list[FieldProblem]:
     """What is wrong with a schema.
 
     Args:
@@ -43,10 +47,11 @@ def schema_problems(schema: Any, path: str, *, is_root: bool = False, is_part: b
         path: where it is.
         is_root: it is the schema of a whole object.
         is_part: it is one of those that another combines, by ``anyOf`` for instance.
+        is_strict: whether unknown fields are refused; below ``items`` the API server's decoder ignores them.
     """
     if not isinstance(schema, dict):
         return [bad_value(path, schema, "must be a schema, which is a mapping")]
-    wrong = list(_keyword_problems(schema, path))
+    wrong = list(_keyword_problems(schema, path, is_strict=is_strict))
     if wrong:
         return wrong
     said: Json = {name: value for name, value in schema.items() if value is not None}
@@ -54,15 +59,18 @@ def schema_problems(schema: Any, path: str, *, is_root: bool = False, is_part: b
     if (pattern := said.get("pattern")) and not is_pattern(pattern):
         problems.append(bad_value(f"{path}.pattern", pattern, "must be a valid regular expression"))
     for where, inner in _inner_schemas(said):
-        problems += schema_problems(inner, f"{path}.{where}", is_part=is_part)
+        below = is_strict and where not in ("items", "additionalProperties")
+        problems += schema_problems(inner, f"{path}.{where}", is_part=is_part, is_strict=below)
     for where, inner in _combined_schemas(said):
-        problems += schema_problems(inner, f"{path}.{where}", is_part=True)
+        problems += schema_problems(inner, f"{path}.{where}", is_part=True, is_strict=is_strict)
     return problems
 
 
-def _keyword_problems(schema: Json, path: str) -> Iterator[FieldProblem]:
+def _keyword_problems(schema: Json, path: str, *, is_strict: bool) -> Iterator[FieldProblem]:
     for name, value in schema.items():
         wanted = _KEYWORDS.get(name)
+        if wanted is None and not is_strict:
+            continue
         if wanted is None:
             near = nearest_name(str(name), _KEYWORDS)
             text = "unknown field" + (f"; did you mean {near!r}?" if near else "")
@@ -70,6 +78,8 @@ def _keyword_problems(schema: Json, path: str) -> Iterator[FieldProblem]:
         elif value is not None and (not isinstance(value, wanted) or (type(value) is bool and wanted not in _BOOLS)):
             word = "a number" if isinstance(wanted, tuple) else _WORDS[wanted]
             yield bad_value(f"{path}.{name}", value, f"must be {word}")
+        elif isinstance(value, list) and name in _TEXTS and not all(isinstance(one, str | None) for one in value):
+            yield bad_value(f"{path}.{name}", value, "must be a list of texts")
 
 
 _BOOLS: Final = (bool, object)
@@ -100,29 +110,12 @@ def _own_problems(said: Json, path: str, *, is_root: bool) -> Iterator[FieldProb
         )
     if said.get("uniqueItems"):
         yield forbidden_field(f"{path}.uniqueItems", "uniqueItems cannot be set to true; list-type: set says it")
-    yield from _list_type_problems(said, path)
+    yield from list_type_problems(said, path)
     for index, rule in enumerate(said.get("x-kubernetes-validations") or ()):
-        text = rule.get("rule") if isinstance(rule, dict) else None
-        if not isinstance(text, str) or not text.strip():
-            yield required(f"{path}.x-kubernetes-validations[{index}].rule", "rule is not specified")
+        yield from rule_problems(rule, f"{path}.x-kubernetes-validations[{index}]")
     if "default" in said and (schema := compile_schema(said)) is not None:
         for one in schema.problems(said["default"], is_root=False):
             yield FieldProblem(one.reason, f"{path}.default{one.field and '.'}{one.field}", one.message)
-
-
-def _list_type_problems(said: Json, path: str) -> Iterator[FieldProblem]:
-    list_type, keys = said.get("x-kubernetes-list-type"), said.get("x-kubernetes-list-map-keys")
-    if list_type and list_type not in _LIST_TYPES:
-        yield unsupported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
-    elif list_type and said.get("type") != "array":
-        detail = "must be array if x-kubernetes-list-type is specified"
-        yield bad_value(f"{path}.type", said.get("type") or "", detail)
-    elif list_type == "map" and not keys:
-        yield required(f"{path}.x-kubernetes-list-map-keys", "must not be empty if x-kubernetes-list-type is map")
-    elif keys and list_type != "map":
-        yield bad_value(
-            f"{path}.x-kubernetes-list-type", list_type or "", "must be map if x-kubernetes-list-map-keys is non-empty"
-        )
 
 
 def _inner_schemas(said: Json) -> Iterator[tuple[str, Any]]:

@@ -10,12 +10,18 @@ from zoneinfo import ZoneInfo
 from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, required, too_many, unsupported
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.cron import schedule_problem
+from trio_sched.simulator.validation.label_matching import matches_labels
 from trio_sched.simulator.validation.metadata import immutable
 from trio_sched.simulator.validation.numbers import negative_problems
 from trio_sched.simulator.validation.pods import template_problems
 from trio_sched.simulator.validation.selectors import label_selector_problems
 from trio_sched.simulator.validation.shapes import Json
 
+JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
+JOB_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
+_NEW_UID: Final = "(its uid)"
+"""In place of the uid that a new Job will get, which nobody can have written."""
+_NO_MATCH: Final = "`selector` does not match template `labels`"
 _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
 _MAX_NAME: Final = 52
 """A CronJob appends eleven characters to its name, and a pod of a Job has at most 63."""
@@ -24,15 +30,26 @@ _TIME_ZONE: Final = re.compile(r"[A-Za-z0-9_+\-/]{1,255}")
 
 def sent_job_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a Job that is to be created, before its selector is generated."""
-    spec = fields.get("spec") or {}
-    if spec.get("selector") is not None and not spec.get("manualSelector"):
-        yield bad_value("spec.selector", spec["selector"], "`selector` not auto-generated")
+    spec, name = fields.get("spec") or {}, fields["metadata"].get("name") or ""
+    if spec.get("manualSelector"):
+        return
+    generated = dict.fromkeys(JOB_NAME_LABELS, name) | dict.fromkeys(JOB_UID_LABELS, _NEW_UID)
+    selector, labels = spec.get("selector") or {}, _template_labels(spec)
+    if not matches_labels(selector, generated):
+        yield bad_value("spec.selector", selector, "`selector` not auto-generated")
+    for label, value in generated.items():
+        if labels.get(label, value) != value:
+            yield bad_value(f"spec.template.metadata.labels[{label}]", labels, f"must be '{value}'")
+    if not matches_labels(selector, generated | labels):
+        yield bad_value("spec.template.metadata.labels", labels, _NO_MATCH)
 
 
 def job_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new Job."""
     spec, name = fields.get("spec") or {}, fields["metadata"].get("name") or ""
     yield from job_spec_problems(spec, "spec")
+    if spec.get("manualSelector"):
+        yield from _manual_selector_problems(spec)
     completions = spec.get("completions")
     if spec.get("completionMode") == "Indexed" and completions and completions > 0:
         host = f"{name}-{completions - 1}"
@@ -41,14 +58,26 @@ def job_problems(fields: Json) -> Iterator[FieldProblem]:
             yield bad_value("metadata.name", name, detail)
 
 
+def _manual_selector_problems(spec: Json) -> Iterator[FieldProblem]:
+    selector, labels = spec.get("selector"), _template_labels(spec)
+    if selector is None:
+        yield required("spec.selector")
+    if selector is None or not matches_labels(selector, labels):  # no selector at all matches nothing
+        yield bad_value("spec.template.metadata.labels", labels, _NO_MATCH)
+
+
+def _template_labels(spec: Json) -> dict[str, str]:
+    return ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+
+
 def job_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
     """What is wrong with the spec of a Job, or of a template of one."""
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     yield from negative_problems(spec, path, *counts, "backoffLimitPerIndex", "maxFailedIndexes")
     yield from label_selector_problems(spec.get("selector"), f"{path}.selector")
     manager = spec.get("managedBy")
-    if manager is not None and ("/" not in manager or names.subdomain(manager.partition("/")[0])):
-        yield bad_value(f"{path}.managedBy", manager, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    if manager is not None and (problem := names.domain_prefixed_path(manager)):
+        yield bad_value(f"{path}.managedBy", manager, problem)
     yield from _index_problems(spec, path)
     template = spec.get("template") or {}
     if (policy := spec.get("podFailurePolicy")) is not None:

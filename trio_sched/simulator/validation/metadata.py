@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, forbidden_field, required
@@ -14,7 +14,7 @@ _NAME_CHECKS: Final[Mapping[str, names.Check]] = {
     "services": names.dns_label,
     "statefulsets": names.dns_label,
     **dict.fromkeys(("clusterroles", "clusterrolebindings", "roles", "rolebindings"), names.path_segment),
-    **dict.fromkeys(("apiservices", "poddisruptionbudgets"), names.path_segment),
+    **dict.fromkeys(("apiservices", "events", "poddisruptionbudgets"), names.path_segment),
 }
 _MAX_ANNOTATION_BYTES: Final = 256 << 10
 
@@ -45,6 +45,26 @@ def annotation_problems(annotations: Mapping[str, str], path: str) -> Iterator[F
         yield FieldProblem("FieldValueTooLong", path, text)
 
 
+def template_metadata_problems(metadata: Json, path: str) -> Iterator[FieldProblem]:
+    """What is wrong with the metadata of a template, which may have labels and annotations only."""
+    yield from annotation_problems(metadata.get("annotations") or {}, f"{path}.annotations")
+    yield from label_problems(metadata.get("labels") or {}, f"{path}.labels")
+    for field, value in metadata.items():
+        is_set = value != "" and (field, value) != ("generation", 0)  # all others are pointers and lists to Go
+        if is_set and field not in ("annotations", "labels"):
+            yield forbidden_field(f"{path}.{field}", "cannot be set")
+
+
+def finalizer_problems(finalizers: Sequence[str], path: str) -> Iterator[FieldProblem]:
+    """What is wrong with names of finalizers."""
+    for index, finalizer in enumerate(finalizers):
+        if problem := names.qualified_name(finalizer):
+            yield bad_value(path, finalizer, problem)
+        elif "/" not in finalizer and finalizer not in ("kubernetes", "orphan", "foregroundDeletion"):
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield bad_value(f"{path}[{index}]", finalizer, detail)
+
+
 def metadata_problems(plural: str, metadata: Json) -> list[FieldProblem]:
     """What is wrong with an object's metadata, its name included."""
     problems: list[FieldProblem] = []
@@ -65,13 +85,7 @@ def metadata_problems(plural: str, metadata: Json) -> list[FieldProblem]:
         problems += annotation_problems(annotations, "metadata.annotations")
     if owners := metadata.get("ownerReferences"):
         problems += _owner_problems(owners)
-    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
-        path = f"metadata.finalizers[{index}]"
-        if problem := names.qualified_name(finalizer):
-            problems.append(bad_value("metadata.finalizers", finalizer, problem))
-        elif "/" not in finalizer and finalizer not in ("kubernetes", "orphan", "foregroundDeletion"):
-            detail = "name is neither a standard finalizer name nor is it fully qualified"
-            problems.append(bad_value(path, finalizer, detail))
+    problems += finalizer_problems(metadata.get("finalizers") or (), "metadata.finalizers")
     if {"orphan", "foregroundDeletion"} <= set(metadata.get("finalizers") or ()):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         problems.append(bad_value("metadata.finalizers", metadata["finalizers"], detail))

@@ -22,6 +22,7 @@ _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]+")
 _ENV: Final = re.compile(r"[ -<>-~]+")
+_HTTP_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _PATH_SEGMENT_TABOO: Final = re.compile(r"[/%]")
 
 _SUBDOMAIN_RULE: Final = (
@@ -60,6 +61,40 @@ def subdomain(text: str) -> str | None:
     if len(text) > 253:
         return _too_long(253)
     return None if _SUBDOMAIN.fullmatch(text) else _SUBDOMAIN_RULE
+
+
+def wildcard_subdomain(text: str) -> str | None:
+    """A subdomain whose first label is an asterisk, as in hosts of Ingresses."""
+    if len(text) > 253:
+        return _too_long(253)
+    if text.startswith("*.") and _SUBDOMAIN.fullmatch(text[2:]):
+        return None
+    return (
+        "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+        "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
+        r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    )
+
+
+def full_domain(text: str) -> str | None:
+    """A domain of two or more labels, perhaps with a dot at its end."""
+    name = text.removesuffix(".")
+    if problem := subdomain(name):
+        return problem
+    labels = name.split(".")
+    if len(labels) < 2:
+        return "should be a domain with at least two segments separated by dots"
+    return next(filter(None, map(dns_label, labels)), None)
+
+
+def domain_prefixed_path(text: str) -> str | None:
+    """A subdomain, a slash and a path, like names of controllers."""
+    domain, slash, path = text.partition("/")
+    if not slash or not domain or not path:
+        return 'must be a domain-prefixed path (such as "acme.io/foo")'
+    if problem := subdomain(domain):
+        return problem
+    return None if _HTTP_PATH.fullmatch(path) else "a valid HTTP path must consist of characters of URLs"
 
 
 def subdomain_with_underscore(text: str) -> str | None:

@@ -32,15 +32,14 @@ from trio_sched.simulator.validation.pod_scheduling import (
     toleration_problems,
 )
 from trio_sched.simulator.validation.resources import (
-    container_resource_problems,
     pod_resource_problems,
-    quantity_problems,
     requirement_problems,
 )
 from trio_sched.simulator.validation.security import operating_system_problems, pod_security_problems
 from trio_sched.simulator.validation.selectors import key_problems
 from trio_sched.simulator.validation.shapes import Json
 from trio_sched.simulator.validation.volumes import volume_problems
+from trio_sched.simulator.validation.windows import host_process_problems
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -114,6 +113,7 @@ def pod_spec_problems(spec: Json, path: str, *, name: str, is_pod: bool) -> Iter
     yield from choice_problems(spec, "dnsPolicy", _DNS_POLICIES, path)
     yield from _scheduling_problems(spec, path)
     yield from pod_security_problems(spec.get("securityContext") or {}, spec, f"{path}.securityContext")
+    yield from host_process_problems(spec, path)
     yield from _network_problems(spec, path)
     yield from _other_problems(spec, path)
 
@@ -133,10 +133,8 @@ def _scheduling_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
         yield required(f"{path}.preemptionPolicy")
     elif policy not in (None, "PreemptLowerPriority", "Never"):
         yield unsupported(f"{path}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
-    for resource, quantity in (spec.get("overhead") or {}).items():
-        where = f"{path}.overhead[{resource}]"
-        yield from container_resource_problems(resource, where)
-        yield from quantity_problems(resource, quantity, where)
+    if overhead := spec.get("overhead"):
+        yield from requirement_problems({"limits": overhead}, f"{path}.overhead", ())
     group = spec.get("schedulingGroup")
     if group is not None:
         where, name = f"{path}.schedulingGroup.podGroupName", group.get("podGroupName")
@@ -150,7 +148,7 @@ def _pod_level_problems(resources: Json, spec: Json, path: str, pod: PodContext)
     if pod.system == "windows":
         yield forbidden_field(path, "may not be set for a windows pod")
         return
-    if resources.get("claims"):
+    if resources.get("claims") is not None:
         yield forbidden_field(f"{path}.claims", "claims may not be set for Resources at pod-level")
     yield from requirement_problems(resources, path, pod.claims, pod_resource_problems)
     requested = aggregated_quantities(spec, "requests")
@@ -232,6 +230,10 @@ def _other_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
         for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"), ("hostNetwork", "hostNetwork")):
             if spec.get(field):
                 yield forbidden_field(f"{path}.{shown}", "when `hostUsers` is false")
+        for kind in ("initContainers", "containers", "ephemeralContainers"):
+            for index, container in enumerate(spec.get(kind) or ()):
+                if container.get("volumeDevices"):
+                    yield forbidden_field(f"{path}.{kind}[{index}].volumeDevices", "when `hostUsers` is false")
     override = spec.get("hostnameOverride")
     if override is not None:
         where = f"{path}.hostnameOverride"

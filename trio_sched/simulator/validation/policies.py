@@ -1,4 +1,4 @@
-"""Rules of disruption budgets, priority classes, runtime classes, autoscalers and leases."""
+"""Rules of disruption budgets, priority classes, runtime classes and leases."""
 
 from __future__ import annotations
 
@@ -79,74 +79,10 @@ def runtime_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     yield from immutable(old, new, "handler", path="")
 
 
-def autoscaler_problems(fields: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a new HorizontalPodAutoscaler."""
-    spec = fields.get("spec") or {}
-    least, most, target = spec.get("minReplicas", 1), spec.get("maxReplicas") or 0, spec.get("scaleTargetRef") or {}
-    metrics = spec.get("metrics") or []
-    can_be_zero = any(metric.get("type") in ("Object", "External") for metric in metrics)
-    if least < (0 if can_be_zero else 1):
-        yield bad_value("spec.minReplicas", least, "must be greater than or equal to 1")
-    if most < 1:
-        yield bad_value("spec.maxReplicas", most, "must be greater than 0")
-    if most < least:
-        yield bad_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
-    for field in ("kind", "name"):
-        value = target.get(field) or ""
-        if not value:
-            yield required(f"spec.scaleTargetRef.{field}")
-        elif problem := names.path_segment(value):
-            yield bad_value(f"spec.scaleTargetRef.{field}", value, problem)
-    version = target.get("apiVersion") or ""
-    if version != "v1" and not (version.count("/") == 1 and version.partition("/")[0]):
-        yield bad_value("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
-    for index, metric in enumerate(metrics):
-        yield from _metric_problems(metric, f"spec.metrics[{index}]")
-
-
-def _metric_problems(metric: Json, path: str) -> Iterator[FieldProblem]:
-    kinds = {"Object": "object", "Pods": "pods", "Resource": "resource", "External": "external"}
-    kinds["ContainerResource"] = "containerResource"
-    kind = metric.get("type") or ""
-    if not kind:
-        yield required(f"{path}.type", "must specify a metric source type")
-        return
-    if kind not in kinds:
-        yield unsupported(f"{path}.type", kind, sorted(kinds))
-        return
-    source, where = metric.get(kinds[kind]), f"{path}.{kinds[kind]}"
-    if source is None:
-        yield required(where, "must populate information for the given metric source")
-        return
-    for other in kinds.values():
-        if other != kinds[kind] and metric.get(other) is not None:
-            detail = "must populate the given metric source only"
-            yield forbidden_field(f"{path}.{other}", detail)
-    if kind in ("Resource", "ContainerResource") and not source.get("name"):
-        yield required(f"{where}.name", "must specify a resource name")
-    if kind == "ContainerResource" and not source.get("container"):
-        yield required(f"{where}.container", "must specify a container")
-    if kind in ("Pods", "Object", "External") and not (source.get("metric") or {}).get("name"):
-        yield required(f"{where}.metric.name", "must specify a metric name")
-    target = source.get("target") or {}
-    given = [name for name in ("value", "averageValue", "averageUtilization") if target.get(name) is not None]
-    if target.get("type") not in ("Utilization", "Value", "AverageValue"):
-        choices = ("Utilization", "Value", "AverageValue")
-        yield unsupported(f"{where}.target.type", target.get("type") or "", choices)
-    if not given:
-        yield required(f"{where}.target", "must set either a target raw value or a target utilization")
-    utilization = target.get("averageUtilization")
-    if utilization is not None and utilization < 1:
-        yield bad_value(f"{where}.target.averageUtilization", utilization, "must be greater than 0")
-
-
 def lease_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new Lease."""
     spec = fields.get("spec") or {}
-    seconds, strategy = spec.get("leaseDurationSeconds"), spec.get("strategy")
+    seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         yield bad_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     yield from negative_problems(spec, "spec", "leaseTransitions")
-    if spec.get("preferredHolder") and not strategy:
-        detail = "may only be specified if `strategy` is defined"
-        yield bad_value("spec.preferredHolder", spec["preferredHolder"], detail)

@@ -17,6 +17,7 @@ from trio_sched.simulator.field_problems import (
 )
 from trio_sched.simulator.validation.shapes import Json
 from trio_sched.simulator.validation.volumes import descending_path_problems
+from trio_sched.simulator.validation.windows import windows_option_problems
 
 _MAX_ID: Final = (1 << 31) - 1
 _ID_RULE: Final = f"must be between 0 and {_MAX_ID}, inclusive"
@@ -107,6 +108,8 @@ def _sysctl_problems(sysctls: list[Json], spec: Json, path: str) -> Iterator[Fie
 
 
 def _profile_problems(context: Json, path: str) -> Iterator[FieldProblem]:
+    if (windows := context.get("windowsOptions")) is not None:
+        yield from windows_option_problems(windows, f"{path}.windowsOptions")
     if (seccomp := context.get("seccompProfile")) is not None:
         yield from _seccomp_problems(seccomp, f"{path}.seccompProfile")
     if (armor := context.get("appArmorProfile")) is not None:
@@ -159,7 +162,7 @@ def operating_system_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
     detail = "windows options cannot be set for a linux pod" if name == "linux" else "cannot be set for a windows pod"
     context = spec.get("securityContext") or {}
     for field in fields:
-        if context.get(field) not in (None, []):
+        if context.get(field) is not None and (field, context[field]) != ("sysctls", []):
             yield forbidden_field(f"{path}.securityContext.{field}", detail)
     for field in _HOST_FIELDS if name == "windows" else ():
         if spec.get(field) not in (None, False) or (field in ("hostUsers", "shareProcessNamespace") and field in spec):

@@ -16,6 +16,7 @@ from trio_sched.simulator.field_problems import (
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.metadata import label_problems
 from trio_sched.simulator.validation.selectors import key_problems
+from trio_sched.simulator.validation.service_addresses import address_problems
 from trio_sched.simulator.validation.shapes import Json
 
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -41,11 +42,8 @@ def service_problems(fields: Json) -> Iterator[FieldProblem]:
     yield from _port_problems(ports, kind)
     yield from label_problems(spec.get("selector") or {}, "spec.selector")
     yield from _affinity_problems(spec)
-    for index, address in enumerate(addresses):
-        if address != "None" and (problem := names.ip_address(address)):
-            yield bad_value(f"spec.clusterIPs[{index}]", address, problem)
-    if spec.get("clusterIPs") and spec.get("clusterIP") and spec["clusterIPs"][0] != spec["clusterIP"]:
-        yield bad_value("spec.clusterIPs", spec["clusterIPs"], "first value must match `clusterIP`")
+    if kind != "ExternalName":
+        yield from address_problems(spec, addresses)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         if problem := names.ip_address(address):
             yield bad_value(f"spec.externalIPs[{index}]", address, problem)
@@ -175,16 +173,11 @@ def _traffic_problems(spec: Json, kind: str) -> Iterator[FieldProblem]:
     if health and not (kind == "LoadBalancer" and external == "Local"):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield bad_value("spec.healthCheckNodePort", health, detail)
+    elif health and (problem := names.port_number(health)):
+        yield bad_value("spec.healthCheckNodePort", health, problem)
     for field, choices in (
         ("internalTrafficPolicy", ("Cluster", "Local")),
         ("trafficDistribution", _DISTRIBUTIONS),
-        ("ipFamilyPolicy", ("SingleStack", "PreferDualStack", "RequireDualStack")),
     ):
         if spec.get(field) is not None and spec[field] not in choices:
             yield unsupported(f"spec.{field}", spec[field], choices)
-    families = spec.get("ipFamilies") or []
-    for index, family in enumerate(families):
-        if family not in ("IPv4", "IPv6"):
-            yield unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
-        elif family in families[:index]:
-            yield duplicate(f"spec.ipFamilies[{index}]", family)

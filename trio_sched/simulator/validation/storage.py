@@ -53,6 +53,9 @@ _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "csi": ("driver", "volumeHandle"),
 }
 """Fields without which a source is refused."""
+_CSI_SECRETS: Final = tuple(
+    f"{use}SecretRef" for use in ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand")
+)
 
 
 def volume_problems(fields: Json) -> Iterator[FieldProblem]:
@@ -118,8 +121,12 @@ def _source_problems(spec: Json, path: str, *, has_affinity: bool) -> Iterator[F
         if not source.get(field):
             yield required(f"{where}.{field}")
     match first:
-        case "csi" if source.get("driver"):
-            yield from driver_name_problems(source["driver"], f"{where}.driver")
+        case "csi":
+            if source.get("driver"):
+                yield from driver_name_problems(source["driver"], f"{where}.driver")
+            for field in _CSI_SECRETS:
+                if source.get(field) is not None:
+                    yield from _secret_problems(source[field], f"{where}.{field}")
         case "local":
             yield from backstep_problems(source.get("path") or "", f"{where}.path")
             if not has_affinity:
@@ -134,6 +141,15 @@ def _source_problems(spec: Json, path: str, *, has_affinity: bool) -> Iterator[F
             yield bad_value(f"{where}.path", source["path"], "must be an absolute path")
         case _:
             pass
+
+
+def _secret_problems(secret: Json, path: str) -> Iterator[FieldProblem]:
+    for field, check in (("name", names.subdomain), ("namespace", names.dns_label)):
+        value = secret.get(field)
+        if not value:
+            yield required(f"{path}.{field}")
+        elif problem := check(value):
+            yield bad_value(f"{path}.{field}", value, problem)
 
 
 def volume_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
@@ -174,23 +190,46 @@ def claim_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
 
 def storage_class_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new storage class."""
-    provisioner, parameters = fields.get("provisioner") or "", fields.get("parameters") or {}
-    if not provisioner:
-        yield required("provisioner")
-    else:
-        yield from key_problems(provisioner.lower(), "provisioner")
-    if "" in parameters:
-        yield bad_value("parameters", "", "field can not be empty.")
-    if len(parameters) > 512:
-        yield too_long("parameters", 512)
-    elif sum(len(key) + len(value) for key, value in parameters.items()) > 256 << 10:
-        yield too_long("parameters", 256 << 10)
+    yield from _driver_problems(fields.get("provisioner") or "", "provisioner")
+    yield from _parameter_problems(fields.get("parameters") or {})
     policy, mode = fields.get("reclaimPolicy"), fields.get("volumeBindingMode")
     if policy and policy not in ("Delete", "Retain"):
         yield unsupported("reclaimPolicy", policy, ("Delete", "Retain"))
     if mode not in ("Immediate", "WaitForFirstConsumer"):
         yield unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
     yield from topology_term_problems(fields.get("allowedTopologies") or [], "allowedTopologies")
+
+
+def _driver_problems(driver: str, path: str) -> Iterator[FieldProblem]:
+    if not driver:
+        yield required(path)
+    else:
+        yield from key_problems(driver.lower(), path)
+
+
+def _parameter_problems(parameters: dict[str, str]) -> Iterator[FieldProblem]:
+    if "" in parameters:
+        yield bad_value("parameters", "", "field can not be empty.")
+    if len(parameters) > 512:
+        yield too_long("parameters", 512)
+    elif sum(len(key) + len(value) for key, value in parameters.items()) > 256 << 10:
+        yield too_long("parameters", 256 << 10)
+
+
+def attributes_class_problems(fields: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a VolumeAttributesClass."""
+    parameters = fields.get("parameters") or {}
+    yield from _driver_problems(fields.get("driverName") or "", "driverName")
+    yield from _parameter_problems(parameters)
+    if not parameters:
+        yield required("parameters", "must contain at least one key/value pair")
+
+
+def attributes_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a VolumeAttributesClass."""
+    for field in ("driverName", "parameters"):
+        if not same(old.get(field), new.get(field)):
+            yield forbidden_field(field, f"updates to {field} are forbidden.")
 
 
 def storage_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
@@ -270,6 +309,10 @@ def csi_driver_problems(fields: Json) -> Iterator[FieldProblem]:
         seconds = token.get("expirationSeconds")
         if seconds is not None and not 600 <= seconds <= 1 << 32:
             yield bad_value(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not spec.get("tokenRequests"):
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        yield bad_value("spec.serviceAccountTokenInSecrets", in_secrets, detail)
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < 10:
         detail = "must be greater than or equal to 10 seconds"

@@ -17,7 +17,19 @@ VOLUME_MODES: Final = ("Block", "Filesystem")
 
 def claim_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new claim."""
-    yield from claim_spec_problems(fields.get("spec") or {}, "spec")
+    yield from claim_spec_problems(_without_dropped_sources(fields.get("spec") or {}), "spec")
+
+
+def _without_dropped_sources(spec: Json) -> Json:
+    """*spec* without the data sources that the API server drops from claims, though not from templates of claims."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if reference is not None and reference.get("namespace"):
+        reference = None  # the feature gate of sources in other namespaces is off by default
+    if source is not None and reference is None:
+        kind = (source.get("apiGroup") or "", source.get("kind"))
+        if kind not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+            source = None
+    return {**spec, "dataSource": source, "dataSourceRef": reference}
 
 
 def claim_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
@@ -38,9 +50,6 @@ def claim_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
     if spec.get("volumeMode") is not None and spec["volumeMode"] not in VOLUME_MODES:
         yield unsupported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    kind = ((source or {}).get("apiGroup") or "", (source or {}).get("kind"))
-    if kind not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
-        source = None  # the server drops other sources before it looks at them
     for field, one in (("dataSource", source), ("dataSourceRef", reference)):
         if one is not None:
             yield from _source_problems(one, f"{path}.{field}")

@@ -19,11 +19,12 @@ from trio_sched.simulator.field_problems import (
 )
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.environment import field_problems, resource_field_problems
-from trio_sched.simulator.validation.metadata import annotation_problems, label_problems
-from trio_sched.simulator.validation.selectors import label_selector_problems
+from trio_sched.simulator.validation.metadata import template_metadata_problems
 from trio_sched.simulator.validation.shapes import Json, fields_of
 from trio_sched.simulator.validation.volume_claims import claim_spec_problems
 
+_PROJECTIONS: Final = ("secret", "downwardAPI", "configMap", "serviceAccountToken")
+"""The API server drops the other two, whose feature gates are off by default."""
 _FIELDS: Final = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _HOST_PATH_TYPES: Final = (
     *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
@@ -178,10 +179,7 @@ def _projected(source: Json, path: str) -> Iterator[FieldProblem]:
                 yield from _once(item.get("path"), paths, path, item.get("path"))
         if (one := projection.get("serviceAccountToken")) is not None:
             yield from _token_problems(one, f"{where}.serviceAccountToken", path)
-        if (one := projection.get("clusterTrustBundle")) is not None:
-            yield from _trust_bundle_problems(one, f"{where}.clusterTrustBundle")
-            yield from _once(one.get("path"), paths, path, one.get("path"))
-        kinds = [kind for kind in fields_of("core.v1.VolumeProjection") if projection.get(kind) is not None]
+        kinds = [kind for kind in _PROJECTIONS if projection.get(kind) is not None]
         if len(kinds) > 1:
             yield forbidden_field(where, "may not specify more than 1 volume type per source")
 
@@ -204,26 +202,14 @@ def _token_problems(token: Json, path: str, volume_path: str) -> Iterator[FieldP
         yield from local_path_problems(token["path"], f"{volume_path}.path")
 
 
-def _trust_bundle_problems(bundle: Json, path: str) -> Iterator[FieldProblem]:
-    name, signer = bundle.get("name"), bundle.get("signerName")
-    if name is not None and signer is not None:
-        yield bad_value(path, bundle, "only one of name and signerName may be used")
-    elif name is None and signer is None:
-        yield required(path, "either name or signerName must be specified")
-    elif name == "":
-        yield required(f"{path}.name", "must be a valid object name")
-    if not bundle.get("path"):
-        yield required(f"{path}.path")
-    yield from local_path_problems(bundle.get("path") or "", f"{path}.path")
-    yield from label_selector_problems(bundle.get("labelSelector"), f"{path}.labelSelector")
-
-
 def _csi(source: Json, path: str) -> Iterator[FieldProblem]:
     if source.get("driver"):
         yield from driver_name_problems(source["driver"], f"{path}.driver")
     secret = source.get("nodePublishSecretRef")
     if secret is not None and not secret.get("name"):
         yield required(f"{path}.nodePublishSecretRef.name")
+    elif secret is not None and (problem := names.subdomain(secret["name"])):
+        yield bad_value(f"{path}.name", secret["name"], problem)
 
 
 def _ephemeral(source: Json, path: str) -> Iterator[FieldProblem]:
@@ -231,11 +217,7 @@ def _ephemeral(source: Json, path: str) -> Iterator[FieldProblem]:
     if template is None:
         yield required(where)
         return
-    metadata = template.get("metadata") or {}
-    yield from annotation_problems(metadata.get("annotations") or {}, f"{where}.metadata.annotations")
-    yield from label_problems(metadata.get("labels") or {}, f"{where}.metadata.labels")
-    for field in metadata.keys() - {"annotations", "labels"}:
-        yield forbidden_field(f"{where}.metadata.{field}", "cannot be set")
+    yield from template_metadata_problems(template.get("metadata") or {}, f"{where}.metadata")
     yield from claim_spec_problems(template.get("spec") or {}, f"{where}.spec")
 
 

@@ -97,11 +97,6 @@ def _stateful_update_problems(strategy: Json, path: str) -> Iterator[FieldProble
         yield bad_value(f"{path}.rollingUpdate", update, "only allowed for updateStrategy 'RollingUpdate'")
     elif update is not None:
         yield from negative_problems(update, f"{path}.rollingUpdate", "partition")
-        unavailable = update.get("maxUnavailable")
-        if unavailable is not None:
-            yield from amount_problems(unavailable, f"{path}.rollingUpdate.maxUnavailable")
-            if not amount(unavailable):
-                yield bad_value(f"{path}.rollingUpdate.maxUnavailable", unavailable, "cannot be 0")
 
 
 def daemon_set_problems(fields: Json) -> Iterator[FieldProblem]:
