@@ -215,7 +215,7 @@ async def test_it_watches(kubectl: Kubectl, server: ApiServer, nursery: trio.Nur
     seen: list[str] = []
 
     async def watch() -> None:
-        seen.append(await kubectl("get", "pods", "--watch", "--request-timeout=1s", "--no-headers"))
+        seen.append(await kubectl("get", "pods", "--watch", "--request-timeout=4s", "--no-headers"))
 
     async with trio.open_nursery() as watching:
         watching.start_soon(watch)
