@@ -161,7 +161,7 @@ async def test_preemption_can_satisfy_spread_constraints(autojump_clock: MockClo
 
 @pytest.mark.parametrize("asynchronous", [True, False])
 async def test_many_preemptors_on_a_full_cluster_are_all_bound(asynchronous: bool, autojump_clock: MockClock) -> None:
-    nodes, each = 100, 2
+    nodes, each = 50, 2
     async with virtual_cluster(
         nodes=[node(f"n{i}", cpu=4) for i in range(nodes)], gates={"SchedulerAsyncPreemption": asynchronous}
     ) as cluster:
