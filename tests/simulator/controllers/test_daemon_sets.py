@@ -170,3 +170,6 @@ async def test_a_deleted_node_counts_no_more_at_once(cluster: Cluster, autojump_
     await trio.sleep(5)
     assert (await cluster.status("daemonsets", "agent"))["desiredNumberScheduled"] == 2
     assert cluster.phases() == {"Running": 3}
+    await cluster.create_node("n1")
+    await trio.sleep(5)
+    assert (await cluster.status("daemonsets", "agent"))["desiredNumberScheduled"] == 3

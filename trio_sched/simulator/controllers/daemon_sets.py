@@ -72,7 +72,8 @@ class DaemonSetController(WorkloadController):
         for stored in self.server.store.collection(self.resource.collection).in_order():
             spec = daemon_template(stored, "")["spec"]
             taken = {node_of(pod.fields) for pod in self.pods.of(stored.fields["metadata"]["uid"])}
-            misplaced = status_of(stored).get("numberMisscheduled", 0) > 0
+            status = status_of(stored)
+            misplaced = status.get("numberMisscheduled", 0) > 0 or status.get("desiredNumberScheduled", 0) < len(taken)
             if not taken.isdisjoint(gone):
                 self.plan(stored.key)
                 continue
