@@ -162,3 +162,14 @@ async def test_a_taint_that_pods_may_stay_with_is_counted_later(cluster: Cluster
     await trio.sleep(5)
     status = await cluster.status("daemonsets", "agent")
     assert (status["numberMisscheduled"], status["desiredNumberScheduled"]) == (0, 3)
+
+
+async def test_a_deleted_node_counts_no_more_at_once(cluster: Cluster, autojump_clock: MockClock) -> None:
+    await make(cluster)
+    await cluster.remove("nodes", "n1")
+    await trio.sleep(5)
+    assert (await cluster.status("daemonsets", "agent"))["desiredNumberScheduled"] == 2
+    assert cluster.phases() == {"Running": 3}
+    await cluster.create_node("n1")
+    await trio.sleep(5)
+    assert (await cluster.status("daemonsets", "agent"))["desiredNumberScheduled"] == 3

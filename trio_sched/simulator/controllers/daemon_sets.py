@@ -61,18 +61,22 @@ class DaemonSetController(WorkloadController):
         before = change.previous
         if change.type == "MODIFIED" and before is not None and _placement(before) == _placement(change.current):
             return
-        if change.type != "DELETED":  # the pods of one that is deleted will go, and plan their sets
-            self._changed_nodes[change.current.key] = None
-            self._steps.plan(self._look_at_nodes, "", REACT_SECONDS)
+        self._changed_nodes[change.current.key] = None
+        self._steps.plan(self._look_at_nodes, "", REACT_SECONDS)
 
     def _look_at_nodes(self, _key: str) -> None:
         """Plan the sets to which changed nodes make a difference; what else their statuses say is put right later."""
         changed, self._changed_nodes = self._changed_nodes, {}
         nodes = [node for key in changed if (node := self.server.store.get("nodes", key)) is not None]
+        gone = changed.keys() - {node.key for node in nodes}
         for stored in self.server.store.collection(self.resource.collection).in_order():
             spec = daemon_template(stored, "")["spec"]
             taken = {node_of(pod.fields) for pod in self.pods.of(stored.fields["metadata"]["uid"])}
-            misplaced = status_of(stored).get("numberMisscheduled", 0) > 0
+            status = status_of(stored)
+            misplaced = status.get("numberMisscheduled", 0) > 0 or status.get("desiredNumberScheduled", 0) < len(taken)
+            if not taken.isdisjoint(gone):
+                self.plan(stored.key)
+                continue
             for node in nodes:
                 starts, stays = _placed(spec, node.fields)
                 if (not stays or misplaced) if node.key in taken else starts:
@@ -169,7 +173,7 @@ class DaemonSetController(WorkloadController):
             return []
         if not running:
             return [node] if starts else []
-        found = NodePods.of(running, revision)
+        found = NodePods.of(running, PodRevision(revision.digest, None))  # of two pods, the label tells which is new
         for pod in found.others:
             self.delete_pod(stored, pod)
         new, old = found.new, found.old
