@@ -137,3 +137,19 @@ async def test_a_pod_needs_its_service_account(api: Api) -> None:
     assert (await api("POST", "/api/v1/namespaces/none/pods", pod, expect=404))["reason"] == "NotFound"
     await api("POST", f"{DEFAULT}/serviceaccounts", {"metadata": {"name": "robot"}})
     await api("POST", f"{DEFAULT}/pods", pod)
+
+
+async def test_a_runtime_class_adds_its_overhead_and_where_pods_can_run(api: Api) -> None:
+    scheduling = {"nodeSelector": {"runtime": "vm"}, "tolerations": [{"key": "vm", "operator": "Exists"}]}
+    body = {"metadata": {"name": "vm"}, "handler": "h", "overhead": {"podFixed": {"cpu": "250m"}}}
+    await api("POST", "/apis/node.k8s.io/v1/runtimeclasses", {**body, "scheduling": scheduling})
+    spec = (await api.create_pod("p", runtimeClassName="vm", nodeSelector={"disk": "ssd"}))["spec"]
+    assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "250m"}, {"disk": "ssd", "runtime": "vm"})
+    assert {"key": "vm", "operator": "Exists"} in spec["tolerations"]
+    await api.create_pod("same", runtimeClassName="vm", overhead={"cpu": "0.25"})
+    for more, why in (
+        ({"overhead": {"cpu": "1"}}, "Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
+        ({"nodeSelector": {"runtime": "c"}}, "nodeSelector[runtime] = vm; pod.spec.nodeSelector[runtime] = c"),
+    ):
+        pod = {"metadata": {"name": "q"}, "spec": {**TEMPLATE["spec"], "runtimeClassName": "vm", **more}}
+        assert why in (await api("POST", f"{DEFAULT}/pods", pod, expect=403))["message"]

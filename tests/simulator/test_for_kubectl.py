@@ -102,3 +102,24 @@ async def test_health_is_told_in_whole_and_check_by_check(api: Api, page: str) -
 async def test_bodies_that_are_nested_too_deeply_are_refused(api: Api, body: bytes) -> None:
     status = await api("POST", PODS, body, expect=400)
     assert status["message"] == "the request's body is nested more than 100 levels deep"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "said"),
+    [
+        (
+            b'{"metadata": {"name": "a", "name": "b"}, "data": {"x": "1", "x": "2"}}',
+            "application/json",
+            ['duplicate field "metadata.name"', 'duplicate field "data.x"'],
+        ),
+        (b"metadata: {name: a}\ndata:\n  x: a\n  x: b\n", "application/yaml", ['line 4: key "x" already set in map']),
+    ],
+)
+async def test_fields_that_are_there_twice_are_told_or_refused(
+    api: Api, body: bytes, content_type: str, said: list[str]
+) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    status = await api("POST", f"{maps}?fieldValidation=Strict", body, content_type=content_type, expect=400)
+    assert all(one in status["message"] for one in said)
+    told = await api.raw("POST", f"{maps}?fieldValidation=Warn", body, content_type=content_type)
+    assert all(one.replace('"', '\\"') in told.headers["warning"] for one in said)

@@ -217,7 +217,7 @@ async def test_no_request_makes_the_server_fail(server: ApiServer, seed: int) ->
         except Exception as error:
             error.add_note(repr(request)[:3000])
             raise
-    # As a real server answers: a version in the future, a binding without a target, patches that do not fit.
+    # A real server has such answers, too: a version in the future, a binding without a target, patches that do not fit.
     assert set(statuses) <= {200, 201, 400, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 504}
     assert statuses[200] > 300
     assert statuses[500] <= 50

@@ -14,6 +14,7 @@ from trio_sched.simulator.pod_defaults import (
     quality_of_service,
 )
 from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.runtime_classes import admit_runtime_class
 from trio_sched.simulator.status_errors import forbidden
 from trio_sched.simulator.validation.jobs import JOB_NAME_LABELS, JOB_UID_LABELS
 from trio_sched.simulator.validation.shapes import dicts
@@ -33,6 +34,8 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
         _check_account(state, resource, fields["metadata"], spec["serviceAccountName"])
     add_default_tolerations(spec)
     apply_defaults(state, fields)
+    if spec.get("runtimeClassName"):
+        admit_runtime_class(state, resource, fields)
     status: Json = {"phase": "Pending"}
     if spec.get("schedulingGates"):
         status["conditions"] = [

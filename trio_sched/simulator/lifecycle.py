@@ -1,5 +1,6 @@
 """Creation, change and removal of objects: what every kind has in common."""
 
+from datetime import datetime
 from typing import Any
 
 from attrs import frozen
@@ -18,6 +19,7 @@ from trio_sched.simulator.status_errors import (
     conflict,
     forbidden,
     invalid,
+    no_version,
     not_found,
     precondition_failed,
 )
@@ -32,7 +34,8 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _PROPAGATION_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
-_SERVER_METADATA = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+_OF_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_SERVER_METADATA = ("uid", "creationTimestamp", "generation", *_OF_DELETION)
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -184,11 +187,17 @@ def change(
     metadata = dict(fields.get("metadata") or {})
     version = metadata.pop("resourceVersion", None)
     if version and version != str(stored.version):
-        raise conflict(resource, name)
+        raise conflict(resource, name) if version.isdecimal() else no_version(version)
     if not version and not resource.blind_updates:
         raise invalid(resource, name, [bad_value("metadata.resourceVersion", 0, "must be specified for an update")])
     if metadata.get("uid") not in (None, "", old_metadata["uid"]):
         raise precondition_failed(resource, stored.key, name, "UID", metadata["uid"], old_metadata["uid"])
+    wrong = [
+        bad_value(f"metadata.{field}", metadata[field], "field is immutable")
+        for field in _OF_DELETION
+        if metadata.get(field) not in (None, old_metadata.get(field))
+        and _moment(metadata[field]) != _moment(old_metadata.get(field))
+    ]
     for field in ("name", "namespace", *_SERVER_METADATA):
         if field in old_metadata:
             metadata[field] = old_metadata[field]
@@ -211,9 +220,9 @@ def change(
             _take(new, old, "status")
         rules.defaults(new)
         rules.admit_change(state, old, new)
-    if {**new, "metadata": None} == {**old, "metadata": None} and metadata == _unversioned(old_metadata):
+    if not wrong and {**new, "metadata": None} == {**old, "metadata": None} and metadata == _unversioned(old_metadata):
         return stored
-    problems = metadata_problems(resource.plural, metadata)
+    problems = [*wrong, *metadata_problems(resource.plural, metadata)]
     if subresource == "status":
         problems += rules.status_problems(old, new)
     elif subresource == "resize":
@@ -237,6 +246,14 @@ def change(
     if resource.collection == _DEFINITIONS:
         serve_definition(state, changed)
     return changed
+
+
+def _moment(value: Any) -> Any:
+    """A time, however its zone is written."""
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return value
 
 
 def _unversioned(metadata: Json) -> Json:

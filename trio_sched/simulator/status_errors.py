@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from trio_sched.documents.go_text import quote
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator.field_problems import FieldProblem
 from trio_sched.simulator.resource_types import ResourceType
@@ -122,6 +123,11 @@ def quota_exceeded(resource: ResourceType, name: str, why: str) -> QuotaExceeded
     """A quota refuses a new object."""
     refusal = forbidden(resource, name, why)
     return QuotaExceeded(refusal.code, refusal.reason, refusal.message, refusal.details)
+
+
+def no_version(text: str) -> ApiError:
+    """What should be a version of an object is no number."""
+    return ApiError(500, "", f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
 
 
 def bad_request(message: str) -> ApiError:

@@ -17,7 +17,16 @@ _UNKNOWN = Field("raw")
 
 
 class StrategicMergeError(TrioSchedError):
-    """The patch contradicts itself or the rules of strategic merging."""
+    """The patch contradicts itself or the rules of strategic merging.
+
+    Args:
+        text: the error, in the words of Kubernetes.
+        code: the HTTP status with which the API server answers.
+    """
+
+    def __init__(self, text: str, code: int = 500) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def strategic_merge(current: Json, patch: Json, message: str = "") -> Json:
@@ -42,13 +51,14 @@ def strategic_merge(current: Json, patch: Json, message: str = "") -> Json:
         raise StrategicMergeError(f"Unknown patch type: {directive}")
     merged = dict(current)
     if _RETAIN_KEYS in patch:
-        retained = _listed(patch, _RETAIN_KEYS)
+        retained = patch[_RETAIN_KEYS]
+        if not isinstance(retained, list):
+            raise StrategicMergeError("invalid patch format of retainKeys", 400)
         merged = {name: value for name, value in merged.items() if name in retained}
     for name in patch:
-        if name.startswith(_DELETE_FROM):
+        if name.startswith(_DELETE_FROM) and isinstance(patch[name], list):
             field = name.removeprefix(_DELETE_FROM)
-            unwanted = _listed(patch, name)
-            merged[field] = [element for element in merged.get(field) or () if element not in unwanted]
+            merged[field] = [element for element in merged.get(field) or () if element not in patch[name]]
     for name, value in patch.items():
         if not name.startswith("$"):
             _merge_field(merged, name, value, fields_of(message).get(name, _UNKNOWN))

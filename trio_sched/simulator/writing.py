@@ -1,5 +1,7 @@
 """Requests that create, change and delete objects."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -7,11 +9,14 @@ import msgspec
 from trio_sched.documents.errors import shortened
 from trio_sched.simulator.applying import apply_configuration, note_update, unusable
 from trio_sched.simulator.cluster_state import ClusterState
-from trio_sched.simulator.field_problems import FieldProblem
+from trio_sched.simulator.duplicate_fields import duplicate_fields
+from trio_sched.simulator.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.lifecycle import DeleteOptions, change, create, delete, require
 from trio_sched.simulator.messages import Request
 from trio_sched.simulator.negotiation import (
+    JSON_TYPE,
     TOO_DEEP,
+    YAML_TYPE,
     is_too_deep,
     mapping,
     media_type,
@@ -41,6 +46,7 @@ from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
 
 Json = dict[str, Any]
 
+_SHOWN_CHARACTERS = 1000
 _SHOWN_UNKNOWN = 20
 """As many errors the API server's strict decoder shows at most."""
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
@@ -56,8 +62,24 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
     """
     fields = read_object(request.body, request.headers.get("content-type", ""))
     _check_kind(resource, fields)
+    if request.parameters.get("fieldValidation") in ("Strict", "Warn"):  # only these are worth a second reading
+        _check_duplicates(resource, request)
     fields = understood(resource, fields, request)
     return to_stored(resource, fields)
+
+
+def _check_duplicates(resource: ResourceType, request: Request) -> None:
+    content_type = media_type(request.headers.get("content-type", "")) or JSON_TYPE
+    if content_type not in (JSON_TYPE, YAML_TYPE):
+        return
+    found, text = duplicate_fields(request.body, content_type)
+    if found and request.parameters["fieldValidation"] == "Strict":
+        raise _unreadable(resource, f"strict decoding error: {text}")
+    request.warnings += found
+
+
+def _unreadable(resource: ResourceType, why: str) -> ApiError:
+    return bad_request(f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}')
 
 
 def _check_kind(resource: ResourceType, fields: Json) -> None:
@@ -82,22 +104,25 @@ def _decoded(resource: ResourceType, fields: Json) -> Decoded:
     return decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
 
 
-def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
+def understood(
+    resource: ResourceType, fields: Json, request: Request, refusal: Callable[[str], ApiError] | None = None
+) -> Json:
     """*fields* without what *resource* does not have; the request's ``fieldValidation`` says what becomes of that.
 
     Raises:
-        ApiError: 400, a value has the wrong type, or a field is not known and that is an error.
+        ApiError: 400 or as *refusal* says, a value has the wrong type, or a field is not known and that is an error.
     """
     decoded = _decoded(resource, fields)
     if not decoded.wrong and not decoded.unknown:
         return decoded.fields
-    refused = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+    if refusal is None:
+        refusal = partial(_unreadable, resource)
     if decoded.wrong:
-        raise bad_request(refused + decoded.wrong[0].decoder_text)
+        raise refusal(decoded.wrong[0].decoder_text)
     texts = [one.decoder_text for one in decoded.unknown[:_SHOWN_UNKNOWN]]
     match request.parameters.get("fieldValidation", "Warn"):
         case "Strict":
-            raise bad_request(f"{refused}strict decoding error: {', '.join(texts)}")
+            raise refusal(f"strict decoding error: {', '.join(texts)}")
         case "Warn" | "":
             request.warnings += texts
     return decoded.fields
@@ -119,13 +144,13 @@ def update_object(state: ClusterState, target: Target, request: Request) -> tupl
     metadata = fields.get("metadata") or {}
     if metadata.get("name") != target.name:
         if not metadata.get("name"):
-            problem = FieldProblem("FieldValueRequired", "metadata.name", "Required value: name is required")
-            raise invalid(resource, "", [problem])
+            raise bad_request(
+                f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+            )
         raise bad_request(
             f"the name of the object ({metadata['name']}) does not match the name on the URL ({target.name})"
         )
-    if target.namespace and metadata.get("namespace") not in (None, "", target.namespace):
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    _check_own_namespace(target, metadata)
     stored = state.get(resource, target.namespace, target.name)
     if stored is None:
         if resource.collection not in _CREATED_BY_PUT or target.subresource:
@@ -159,9 +184,14 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     stored = require(state, resource, target.namespace, target.name)
     current = _shown(resource, stored)
     fields = patched(resource, target.name, current, patch, kind)
-    fields = understood(resource, fields, request)
+    if kind != STRATEGIC_MERGE_PATCH:
+        _check_patched_kind(resource, fields)
+    fields = understood(resource, fields, request, partial(_unfit_patch, fields))
     fields = to_stored(resource, fields)
-    _check_identity(resource, target.name, fields)
+    _check_identity(target, fields)
+    if fields["metadata"].get("uid") not in (None, "", stored.fields["metadata"]["uid"]):
+        immutable = bad_value("metadata.uid", fields["metadata"]["uid"], "field is immutable")
+        raise invalid(resource, target.name, [immutable])
     # A patch without a version is applied to the stored version, which was read in this same step.
     fields["metadata"].setdefault("resourceVersion", str(stored.version))
     note_update(state, target, stored, fields, request, target.subresource)
@@ -228,20 +258,39 @@ def patched(resource: ResourceType, name: str, current: Json, patch: Any, kind: 
     except RecursionError:
         raise bad_request(TOO_DEEP) from None
     except StrategicMergeError as error:
-        raise ApiError(500, "", str(error)) from error
+        raise ApiError(error.code, "BadRequest" if error.code == 400 else "", str(error)) from error
     except PatchError as error:
         details = {"kind": resource.kind, "name": name} | ({"group": resource.group} if resource.group else {})
         shown = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
         raise ApiError(422, "Invalid", f'{shown} "{name}" is invalid: {error}', details) from error
 
 
-def _check_identity(resource: ResourceType, name: str, fields: Json) -> None:
-    metadata = fields.get("metadata")
+def _check_patched_kind(resource: ResourceType, fields: Json) -> None:
+    kind, api_version = fields.get("kind", resource.kind), fields.get("apiVersion", resource.api_version)
+    if (kind, api_version) != (resource.kind, resource.api_version):
+        raise _unfit_patch(fields, f'no kind "{kind}" is registered for version "{api_version}"')
+
+
+def _unfit_patch(fields: Json, why: str) -> ApiError:
+    """A patch makes *fields* of the object, which are none of its kind."""
+    problem = bad_value("patch", shortened(msgspec.json.encode(fields).decode(), _SHOWN_CHARACTERS), why)
+    details = {"causes": [problem.as_cause()]}
+    return ApiError(422, "Invalid", f' "" is invalid: patch: {problem.message}', details)
+
+
+def _check_identity(target: Target, fields: Json) -> None:
+    metadata, name = fields.get("metadata"), target.name
     if not isinstance(metadata, dict):
         raise bad_request("the patch leaves no metadata")
     if metadata.get("name") != name:
         message = f"the name of the object ({metadata.get('name') or ''}) does not match the name on the URL ({name})"
         raise bad_request(message)
+    _check_own_namespace(target, metadata)
+
+
+def _check_own_namespace(target: Target, metadata: Json) -> None:
+    if target.namespace and metadata.get("namespace") not in (None, "", target.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _invalid_patch_options(problem: FieldProblem) -> ApiError:

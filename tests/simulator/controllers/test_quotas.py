@@ -43,7 +43,7 @@ async def test_what_ends_or_is_deleted_is_free_again(cluster: Cluster, autojump_
     await cluster("POST", cluster.path("pods"), body)
     await cluster.remove("pods", "b")
     await trio.sleep(5)
-    assert (await cluster.status("resourcequotas", "team"))["used"] == {"pods": "0", "count/configmaps": "0"}
+    assert (await cluster.status("resourcequotas", "team"))["used"] == {"pods": "0", "count/configmaps": "1"}
 
 
 async def test_what_is_limited_has_to_be_stated(cluster: Cluster, autojump_clock: MockClock) -> None:

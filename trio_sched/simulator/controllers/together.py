@@ -18,12 +18,12 @@ from trio_sched.simulator.controllers.event_expiry import EventExpiry
 from trio_sched.simulator.controllers.garbage import GarbageCollector
 from trio_sched.simulator.controllers.jobs import JobController
 from trio_sched.simulator.controllers.lost_replica_sets import restore_replica_sets
+from trio_sched.simulator.controllers.namespace_objects import NamespaceObjectController
 from trio_sched.simulator.controllers.node_taints import NodeTaints
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.pods_of_lost_nodes import PodsOfLostNodes
 from trio_sched.simulator.controllers.quotas import QuotaController
 from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
-from trio_sched.simulator.controllers.service_accounts import ServiceAccountController
 from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
 from trio_sched.simulator.controllers.taint_eviction import TaintEviction
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
@@ -60,7 +60,7 @@ class Controllers:
             ClaimController(server),
             DeviceTaintEviction(server),
             PodGroupController(server),
-            ServiceAccountController(server),
+            NamespaceObjectController(server),
             EventExpiry(server),
         ]
         if self.volume_pace is not None:
