@@ -203,10 +203,10 @@ def test_custom_resources_and_files(api: Any, tmp_path: Path) -> None:
 async def test_the_asynchronous_api(kubeconfig: Path, namespace: str) -> None:
     with trio.fail_after(10):
         api = await kr8s.asyncio.api(kubeconfig=str(kubeconfig), namespace=namespace)
-        one = await kr8s.asyncio.objects.ConfigMap({"metadata": {"name": "c", "namespace": namespace}}, api=api)
+        one = await kr8s.asyncio.objects.Secret({"metadata": {"name": "c", "namespace": namespace}}, api=api)
         await one.create()
-        assert [found.name async for found in api.get("configmaps")] == ["c"]
-        async for event, found in api.watch("configmaps"):
+        assert [found.name async for found in api.get("secrets")] == ["c"]
+        async for event, found in api.watch("secrets"):
             assert (event, found.name) == ("ADDED", "c")
             break
         await one.delete()

@@ -21,7 +21,7 @@ from lightkube.models.core_v1 import Container, NodeStatus, PodSpec, PodTemplate
 from lightkube.models.meta_v1 import LabelSelector, ObjectMeta
 from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 from lightkube.resources.apps_v1 import Deployment
-from lightkube.resources.core_v1 import ConfigMap, Node, Pod, ServiceAccount
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret, ServiceAccount
 from lightkube.types import CascadeType, PatchType
 
 # Its asynchronous watches leave their generators to the garbage collector.
@@ -158,9 +158,9 @@ def test_deleting(client: Client) -> None:
     client.create(deployment("d"))
     client.delete(Deployment, "d", cascade=CascadeType.BACKGROUND)
     assert list(client.list(Deployment)) == []
-    client.create(ConfigMap(metadata=ObjectMeta(name="c")))
-    client.deletecollection(ConfigMap)
-    assert list(client.list(ConfigMap)) == []
+    client.create(Secret(metadata=ObjectMeta(name="c")))
+    client.deletecollection(Secret)
+    assert list(client.list(Secret)) == []
 
 
 def test_custom_resources(client: Client) -> None:
