@@ -71,6 +71,7 @@ def cluster() -> list[Json]:
         *_namespaces(),
         *_priority_classes(),
         *_storage_classes(),
+        *_runtime_classes(),
         *_encoders(),
         *_nodes(),
         *_agents(),
@@ -95,6 +96,12 @@ def _storage_classes() -> Iterator[Json]:
     for name, mode in (("disk", "WaitForFirstConsumer"), ("network", "Immediate")):
         head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
         yield {**head, "provisioner": f"{name}.csi.shop.example", "volumeBindingMode": mode}
+
+
+def _runtime_classes() -> Iterator[Json]:
+    """A sandbox for notebooks, which takes something itself."""
+    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "sandbox"}}
+    yield {**head, "handler": "runsc", "overhead": {"podFixed": {"cpu": "250m", "memory": "160Mi"}}}
 
 
 def _encoders() -> Iterator[Json]:
@@ -399,7 +406,7 @@ def _workloads() -> Iterator[Json]:
         10,
         {
             "priorityClassName": "internal",
-            "overhead": {"cpu": "250m", "memory": "160Mi"},  # they run in a sandbox
+            "runtimeClassName": "sandbox",
             "containers": [_container("notebook", "notebook", "1", "4Gi")],
         },
     )

@@ -153,3 +153,16 @@ async def test_a_runtime_class_adds_its_overhead_and_where_pods_can_run(api: Api
     ):
         pod = {"metadata": {"name": "q"}, "spec": {**TEMPLATE["spec"], "runtimeClassName": "vm", **more}}
         assert why in (await api("POST", f"{DEFAULT}/pods", pod, expect=403))["message"]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"runtimeClassName": "none"}, 'RuntimeClass "none" not found'),
+        ({"overhead": {"cpu": "1"}}, "Pod Overhead set without corresponding RuntimeClass defined Overhead"),
+    ],
+)
+async def test_a_pod_needs_its_runtime_class(api: Api, more: Json, why: str) -> None:
+    pod = {"metadata": {"name": "p"}, "spec": {**TEMPLATE["spec"], **more}}
+    status = await api("POST", f"{DEFAULT}/pods", pod, expect=403)
+    assert status["message"] == f'pods "p" is forbidden: pod rejected: {why}'

@@ -283,3 +283,16 @@ def test_service_accounts_without_a_manifest_are_created() -> None:
     accounts = server.store.collection("serviceaccounts").objects
     assert [*accounts] == ["default/robot", "a/timer"]
     assert accounts["default/robot"].fields["metadata"]["labels"] == {"a": "b"}
+
+
+def test_runtime_classes_without_a_manifest_are_created_with_the_overhead_of_their_pods() -> None:
+    server = ApiServer()
+    spec: Json = {"containers": [{"name": "c", "image": "i"}], "runtimeClassName": "vm", "overhead": {"cpu": "1"}}
+    populate(server, [{**POD, "spec": spec}])
+    (runtime_class,) = server.store.collection("runtimeclasses.node.k8s.io").objects.values()
+    assert runtime_class.fields["overhead"] == {"podFixed": {"cpu": "1"}}
+    with pytest.raises(ManifestError, match="Pod's Overhead doesn't match"):
+        populate(server, [{**POD, "metadata": {"name": "q"}, "spec": {**spec, "overhead": {"cpu": "2"}}}])
+    del spec["runtimeClassName"]
+    with pytest.raises(ManifestError, match="Pod Overhead set without corresponding RuntimeClass"):
+        populate(server, [{**POD, "metadata": {"name": "q"}, "spec": spec}])

@@ -34,7 +34,7 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
         _check_account(state, resource, fields["metadata"], spec["serviceAccountName"])
     add_default_tolerations(spec)
     apply_defaults(state, fields)
-    if spec.get("runtimeClassName"):
+    if spec.get("runtimeClassName") or spec.get("overhead"):
         admit_runtime_class(state, resource, fields)
     status: Json = {"phase": "Pending"}
     if spec.get("schedulingGates"):

@@ -1,12 +1,11 @@
 """What the RuntimeClass of a pod adds to it: its overhead, and where it can run.
 
-Source: the admission plugin RuntimeClass. A class that is not there is no reason to refuse a pod here, since files are
-often made without them.
+Source: the admission plugin RuntimeClass.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.cluster_state import ClusterState
@@ -15,21 +14,28 @@ from trio_sched.simulator.status_errors import ApiError, forbidden
 
 Json = dict[str, Any]
 
+RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
+
 
 def admit_runtime_class(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """Add to a new pod what its RuntimeClass says.
 
     Raises:
-        ApiError: 403, the pod says something else.
+        ApiError: 403, there is none of that name, or the pod says something else.
     """
     spec: Json = fields["spec"]
-    found = state.store.get("runtimeclasses.node.k8s.io", spec["runtimeClassName"])
-    if found is None:
-        return
+    name = spec.get("runtimeClassName")
 
     def rejected(why: str) -> ApiError:
         return forbidden(resource, fields["metadata"].get("name") or "", why)
 
+    found = state.store.get(RUNTIME_CLASSES, name) if name else None
+    if name and found is None:
+        raise rejected(f'pod rejected: RuntimeClass "{name}" not found')
+    if spec.get("overhead") and (found is None or "overhead" not in found.fields):
+        raise rejected("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+    if found is None:
+        return
     overhead, scheduling = found.fields.get("overhead"), found.fields.get("scheduling") or {}
     if overhead is not None:
         wanted = overhead.get("podFixed") or {}

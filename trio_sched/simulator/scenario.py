@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from trio_sched.documents.errors import shortened
 from trio_sched.simulator.admission import select_by_uid
@@ -18,9 +18,13 @@ from trio_sched.simulator.object_store import copied
 from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.pod_defaults import DEFAULT_ACCOUNT
 from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.runtime_classes import RUNTIME_CLASSES
 from trio_sched.simulator.status_errors import ApiError, QuotaExceeded
 
 Json = dict[str, Any]
+
+_HANDLER: Final = "runc"
+"""Of RuntimeClasses that only pods mention."""
 
 
 def load_manifests(
@@ -56,7 +60,8 @@ def populate(
     """Put *manifests* into *server*'s store, without requests.
 
     Objects with a uid are from a dump and are stored as they are; all others are created as by a client, and the status
-    in their manifest is kept. Namespaces without a manifest are created, and so are the service accounts of pods.
+    in their manifest is kept. Namespaces without a manifest are created, and so are the service accounts and
+    RuntimeClasses that pods name.
 
     Args:
         server: the server.
@@ -112,7 +117,7 @@ def _store(server: ApiServer, manifest: Manifest) -> None:
     if namespace:
         _ensure_namespace(server, namespace)
         if not resource.custom:
-            _ensure_account(server, namespace, fields)
+            _ensure_named(server, namespace, fields)
     fields = to_stored(resource, fields)
     if metadata.get("uid") and metadata.get("name"):
         _restore(server, resource, namespace, fields)
@@ -125,18 +130,26 @@ def _ensure_namespace(server: ApiServer, name: str) -> None:
         create(server.state, server.state.types.core("namespaces"), "", {"metadata": {"name": name}})
 
 
-def _ensure_account(server: ApiServer, namespace: str, fields: Json) -> None:
-    """Create the service account that *fields*, or the pods made of them, name: dumps are often made without them."""
+def _ensure_named(server: ApiServer, namespace: str, fields: Json) -> None:
+    """Create the service account and the RuntimeClass that *fields*, or the pods made of them, name.
+
+    Dumps and manifests are often made without them, and a cluster that lacks them has no such pods.
+    """
     spec: Json = fields.get("spec") or {}
     while "containers" not in spec:
         inner = spec.get("jobTemplate") or spec.get("template")
         if not isinstance(inner, dict) or not isinstance(inner.get("spec"), dict):
             return
         spec = inner["spec"]
-    name = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
-    accounts = server.state.types.core("serviceaccounts")
-    if name != DEFAULT_ACCOUNT and server.state.get(accounts, namespace, name) is None:
-        create(server.state, accounts, namespace, {"metadata": {"name": name}})
+    state = server.state
+    account, runtime = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, spec.get("runtimeClassName")
+    accounts = state.types.core("serviceaccounts")
+    if account != DEFAULT_ACCOUNT and state.get(accounts, namespace, account) is None:
+        create(state, accounts, namespace, {"metadata": {"name": account}})
+    if runtime and state.store.get(RUNTIME_CLASSES, runtime) is None:
+        overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
+        runtime_class = {"metadata": {"name": runtime}, "handler": _HANDLER, **overhead}
+        create(state, state.types.built_in("node.k8s.io/v1", "RuntimeClass"), "", runtime_class)
 
 
 def _create(server: ApiServer, resource: ResourceType, namespace: str, fields: Json) -> None:

@@ -550,7 +550,7 @@ async def virtual_cluster(
                 pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace()
                 await nursery.start(partial(run_kubelets, api, pace))
             volume_pace = volumes if isinstance(volumes, VolumePace) else VolumePace() if volumes else None
-            await nursery.start(Controllers(api, volume_pace).run)
+            await nursery.start(Controllers(api, volume_pace, keeps_events=True).run)
             if scheduler:
                 await cluster.start_scheduler()
             yield cluster

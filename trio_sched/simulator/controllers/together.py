@@ -47,10 +47,12 @@ class Controllers:
     Args:
         server: the cluster.
         volume_pace: how fast volumes are bound and provisioned; None: there is no volume controller.
+        keeps_events: whether events stay for ever, for tests that look at them after days; else for an hour.
     """
 
     server: ApiServer
     volume_pace: VolumePace | None = field(factory=VolumePace)
+    keeps_events: bool = False
     _all: list[Controller] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -61,8 +63,9 @@ class Controllers:
             DeviceTaintEviction(server),
             PodGroupController(server),
             NamespaceObjectController(server),
-            EventExpiry(server),
         ]
+        if not self.keeps_events:
+            self._all.append(EventExpiry(server))
         if self.volume_pace is not None:
             self._all.append(VolumeController(server, self.volume_pace))
         self._all += _of_workloads(server)
