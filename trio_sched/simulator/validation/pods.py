@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.field_problems import (
@@ -50,6 +53,8 @@ _NAMED: Final = {
     "subdomain": names.dns_label,
     "priorityClassName": names.subdomain,
 }
+_LONGEST_REMEMBERED: Final = 16 * 1024
+_encode: Final = msgspec.json.Encoder().encode
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
@@ -62,11 +67,25 @@ def sent_pod_problems(fields: Json) -> Iterator[FieldProblem]:
 def pod_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new pod whose defaults are filled in."""
     spec, metadata = fields.get("spec") or {}, fields["metadata"]
-    yield from pod_spec_problems(spec, "spec", name=metadata.get("name") or "", is_pod=True)
+    yield from _spec_problems(spec, metadata.get("name") or "")
     if spec.get("resourceClaims") and _MIRROR in (metadata.get("annotations") or {}):
         yield forbidden_field("", "static pods do not support resource claims")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+
+
+def _spec_problems(spec: Json, name: str) -> Iterable[FieldProblem]:
+    """What is wrong with the spec of a pod; most pods are copies of few, which are checked once."""
+    if not spec.get("volumes"):  # the names of volumes depend on the pod's
+        encoded = _encode(spec)
+        if len(encoded) <= _LONGEST_REMEMBERED:
+            return _problems_of(encoded)
+    return pod_spec_problems(spec, "spec", name=name, is_pod=True)
+
+
+@lru_cache(maxsize=1024)
+def _problems_of(encoded: bytes) -> tuple[FieldProblem, ...]:
+    return tuple(pod_spec_problems(msgspec.json.decode(encoded), "spec", name="", is_pod=True))
 
 
 def template_problems(template: Json, path: str) -> Iterator[FieldProblem]:
