@@ -5,10 +5,10 @@ Source: event derivation of the scheduling framework in Kubernetes 1.36, order a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod import ContainerStatus, Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions, nano_requests
 from trio_sched.objects.quantity import Quantity, parse_nano, to_milli
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
@@ -76,12 +76,22 @@ def _resize_parts(pod: Pod) -> tuple[object, ...]:
         spec.init_containers,
         spec.resources,
         spec.overhead,
-        status.container_statuses,
-        status.init_container_statuses,
+        _actual_resources(status.container_statuses),
+        _actual_resources(status.init_container_statuses),
         status.resources,
         status.allocated_resources,
+        status.node_allocatable_resource_claim_statuses,
         resizing,
     )
+
+
+def _actual_resources(statuses: Sequence[ContainerStatus] | None) -> list[tuple[object, ...]]:
+    """Of containers that say what they have; most do not."""
+    return [
+        (one.name, one.resources, one.allocated_resources)
+        for one in statuses or ()
+        if one.resources is not None or one.allocated_resources is not None
+    ]
 
 
 def node_update_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:
