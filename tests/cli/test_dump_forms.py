@@ -277,3 +277,8 @@ def test_a_dump_without_nodes_says_what_to_add(tmp_path: Path, capsys: Capture) 
     assert "20 nodes; add what `kubectl get -A -o json nodes` prints" in capsys.readouterr().err
     path.write_text(json.dumps(listed(objects[1:])))
     assert "Warning: running pods refer to what is in none of the files: 1 nodes; " in outcome(path, capsys)[2]
+    for one in objects:
+        if one["kind"] == "Pod":
+            one["spec"]["runtimeClassName"] = "vm"
+    path.write_text(json.dumps(listed(objects)))
+    assert "1 runtimeclasses; add what `kubectl get -A -o json runtimeclasses` prints" in outcome(path, capsys)[2]

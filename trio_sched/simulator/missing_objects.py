@@ -25,6 +25,7 @@ _RESOURCES = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "PriorityClass": "priorityclasses",
     "ResourceClaim": "resourceclaims",
+    "RuntimeClass": "runtimeclasses",
 }
 _BUILT_IN = frozenset({"system-cluster-critical", "system-node-critical"})
 
@@ -45,6 +46,8 @@ def _references(pod: Json) -> Iterator[tuple[str, str, str]]:
     yield "Node", "", spec["nodeName"]
     if (priority := spec.get("priorityClassName")) and priority not in _BUILT_IN:
         yield "PriorityClass", "", priority
+    if runtime := spec.get("runtimeClassName"):
+        yield "RuntimeClass", "", runtime
     for volume in spec.get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
             yield "PersistentVolumeClaim", namespace, claim["claimName"]
