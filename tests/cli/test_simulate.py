@@ -94,6 +94,28 @@ spec: {containers: [{name: c, image: x, resources: {requests: {cpu: "1"}}}]}
     assert found["summary"]["settled"] is False
 
 
+def test_nobody_waits_for_the_end_of_a_pod_on_an_unreachable_node(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        """
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: "1", pods: "10"}, conditions: [{type: Ready, status: Unknown}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, annotations: {trio-sched.dev/run-seconds: "7200"}}
+spec: {nodeName: a, containers: [{name: c, image: x}]}
+status: {phase: Running}
+"""
+    )
+    found = simulated(capsys, "-f", str(path))
+    assert [(one["pod"], one["phase"]) for one in found["placements"]] == [("p", "Running")]
+    assert found["summary"]["settled"]
+    assert found["summary"]["simulatedSeconds"] < 7200
+
+
 def test_the_configuration_decides_whose_pods_are_scheduled(
     small_cluster: Path, tmp_path: Path, capsys: Capture
 ) -> None:

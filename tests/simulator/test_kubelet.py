@@ -103,3 +103,69 @@ async def test_an_invalid_run_time_is_ignored_and_logged(
     await trio.sleep(600)
     assert (await cluster.pod("p"))["status"]["phase"] == "Running"
     assert "trio-sched.dev/run-seconds is no number" in caplog.text
+
+
+async def say_ready(cluster: Api, status: str) -> None:
+    body = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
+    await cluster("PATCH", "/api/v1/nodes/n1/status", body, content_type="application/merge-patch+json")
+
+
+@pytest.mark.parametrize("after", ["True", "False"])
+async def test_nothing_happens_on_a_node_whose_state_is_unknown(
+    cluster: Api, autojump_clock: MockClock, after: str
+) -> None:
+    await cluster.create_pod("deleted", nodeName="n1")
+    await cluster.create_pod("ends", nodeName="n1", annotations={RUN_SECONDS: "10"})
+    await cluster.create_pod("lasts", nodeName="n1", annotations={RUN_SECONDS: "100"})
+    await trio.sleep(5)
+    await say_ready(cluster, "Unknown")
+    await cluster.create_pod("new", nodeName="n1")
+    await cluster("DELETE", "/api/v1/namespaces/default/pods/deleted")
+    await trio.sleep(50)
+    found = {name: (await cluster.pod(name))["status"]["phase"] for name in ("deleted", "ends", "lasts", "new")}
+    assert found == {"deleted": "Running", "ends": "Running", "lasts": "Running", "new": "Pending"}
+    await say_ready(cluster, after)
+    await trio.sleep(1)
+    found = {name: (await cluster.pod(name))["status"]["phase"] for name in ("deleted", "ends", "new")}
+    assert found == {"deleted": "Running", "ends": "Succeeded", "new": "Pending"}
+    await trio.sleep(2.5)
+    assert cluster.server.store.get("pods", "default/deleted") is None
+    assert (await cluster.pod("new"))["status"]["phase"] == "Running"
+    await trio.sleep(42)
+    assert (await cluster.pod("lasts"))["status"]["phase"] == "Running"
+    await trio.sleep(3)
+    assert (await cluster.pod("lasts"))["status"]["phase"] == "Succeeded"
+
+
+async def test_the_kubelet_of_an_unreachable_node_that_is_deleted_stays_away(
+    cluster: Api, autojump_clock: MockClock
+) -> None:
+    await cluster.create_pod("p", nodeName="n1", annotations={RUN_SECONDS: "10"})
+    await trio.sleep(5)
+    await say_ready(cluster, "Unknown")
+    await cluster("DELETE", "/api/v1/nodes/n1")
+    await trio.sleep(50)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Running"
+    await cluster.create_node("n1")
+    await trio.sleep(1)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Succeeded"
+
+
+async def test_a_kubelet_that_is_back_says_which_pods_are_ready(cluster: Api, autojump_clock: MockClock) -> None:
+    for name in ("p", "gated"):
+        await cluster.create_pod(name, nodeName="n1")
+    await trio.sleep(5)
+    for name, reason in (("p", None), ("gated", "ReadinessGatesNotReady")):
+        status = (await cluster.pod(name))["status"]
+        for one in status["conditions"]:
+            if one["type"] == "Ready":
+                one |= {"status": "False", "lastTransitionTime": "2026-01-01T00:00:04Z"}
+                one |= {"reason": reason} if reason else {}
+        path = f"/api/v1/namespaces/default/pods/{name}/status"
+        await cluster("PATCH", path, {"status": status}, content_type="application/merge-patch+json")
+    await say_ready(cluster, "Unknown")
+    await say_ready(cluster, "True")
+    await trio.sleep(1)
+    ready = next(one for one in (await cluster.pod("p"))["status"]["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["lastTransitionTime"]) == ("True", "2026-01-01T00:00:02Z")
+    assert conditions(await cluster.pod("gated"))["Ready"] == "False"

@@ -37,6 +37,7 @@ from trio_sched.simulator import (
 )
 from trio_sched.simulator.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.controllers.node_registration import NodeRegistration
+from trio_sched.simulator.controllers.pod_states import is_unreachable
 from trio_sched.simulator.kubelet import RUN_SECONDS, annotated_number
 from trio_sched.simulator.manifests import Manifest, ManifestProblem
 from trio_sched.simulator.object_store import Change, StoredObject
@@ -192,7 +193,8 @@ class Activity:
     """How many timers of plugins run, after which pods are tried again."""
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
-    _ending: set[str] = field(factory=set, init=False)
+    _ending: dict[str, str] = field(factory=dict, init=False)
+    """Pods that are to end by themselves → their nodes."""
 
     @property
     def undecided(self) -> int:
@@ -202,7 +204,7 @@ class Activity:
     @property
     def is_idle(self) -> bool:
         """Whether every pod is decided on or gated, and nothing is to come: no end, creation or retry of a plugin."""
-        if self._ending or self.arrivals.waiting or self.controllers.is_busy or self.retries():
+        if self._some_will_end() or self.arrivals.waiting or self.controllers.is_busy or self.retries():
             return False
         return not self._undecided or self._undecided <= self.gated().keys()
 
@@ -246,9 +248,14 @@ class Activity:
             self._undecided.add(key)
         phase = (fields.get("status") or {}).get("phase")
         if not gone and phase == "Running" and annotated_number(fields, RUN_SECONDS) is not None:
-            self._ending.add(key)
+            self._ending[key] = fields["spec"].get("nodeName") or ""
         else:
-            self._ending.discard(key)
+            self._ending.pop(key, None)
+
+    def _some_will_end(self) -> bool:
+        """Whether a pod that is to end by itself is on a node that would tell of it."""
+        nodes = self.server.store.collection("nodes").objects
+        return any(node in nodes and not is_unreachable(nodes[node].fields) for node in set(self._ending.values()))
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from trio_sched.documents.errors import shortened
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.claim_consumers import claim_names, is_reserved_for, pods_of
+from trio_sched.simulator.controllers.pod_states import condition_of, is_terminating, is_unreachable
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject
 from trio_sched.simulator.pod_subresources import with_conditions
@@ -31,6 +32,7 @@ EXIT_CODE = "trio-sched.dev/exit-code"
 
 _STARTED = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
 _UNREADY = ("ContainersReady", "Ready")
+_STEPS = ("start", "end", "stop", "resize", "report")
 _TERMINATED = 143
 """The exit code of a process that is told to end by SIGTERM."""
 
@@ -56,10 +58,14 @@ class _Kubelets:
 
     server: ApiServer
     pace: KubeletPace
-    _due: list[tuple[float, int, str, str, Callable[[StoredObject], None]]] = field(factory=list, init=False)
+    _due: list[tuple[float, int, str, str, str, Callable[[StoredObject], None]]] = field(factory=list, init=False)
     _count: int = field(default=0, init=False)
     _planned: set[tuple[str, str]] = field(factory=set, init=False)
     _pods_of_missing_nodes: dict[str, set[str]] = field(factory=dict, init=False)
+    _unreachable: set[str] = field(factory=set, init=False)
+    """The nodes whose kubelets do nothing; one that is deleted stays here until it is created again."""
+    _held: dict[str, list[tuple[str, str, str]]] = field(factory=dict, init=False)
+    """Such a node → uids and keys of pods, with the steps that were due."""
     _addresses: int = field(default=0, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
     _resizes: Resizes = field(init=False)
@@ -71,19 +77,47 @@ class _Kubelets:
         """Plan the next step of a pod that has changed."""
         if change.type == "DELETED":
             uid = change.current.fields["metadata"]["uid"]
-            self._planned -= {(uid, step) for step in ("start", "end", "stop", "resize")}
+            self._planned -= {(uid, step) for step in _STEPS}
         else:
             self.plan(change.current)
         self._resizes.on_pod(change)
 
     def on_node(self, change: Change) -> None:
-        """Plan the pods that were bound to a node before it was created, and those that wait for room on it."""
+        """Plan the pods that were bound to a node before it was created, and those that wait for it or for room."""
         self._resizes.on_node(change)
+        name = change.current.key
+        if change.type != "DELETED":
+            self.note_node(change.current)
         if change.type == "ADDED":
-            for key in self._pods_of_missing_nodes.pop(change.current.fields["metadata"]["name"], ()):
+            for key in self._pods_of_missing_nodes.pop(name, ()):
                 pod = self.server.store.get("pods", key)
                 if pod is not None:
                     self.plan(pod)
+
+    def note_node(self, node: StoredObject) -> None:
+        """Stop the kubelet of a node that is unreachable; let it go on when the node is reachable again."""
+        if is_unreachable(node.fields):
+            self._unreachable.add(node.key)
+        elif node.key in self._unreachable:
+            self._unreachable.remove(node.key)
+            self._go_on(node.key)
+
+    def _go_on(self, node: str) -> None:
+        """Do what was held: the kubelet learns only now of new and deleted pods, while others have run on."""
+        for uid, key, step in self._held.pop(node, ()):
+            self._planned.discard((uid, step))
+            pod = self.server.store.get("pods", key)
+            if pod is None or pod.fields["metadata"]["uid"] != uid:
+                continue
+            if step == "end":
+                self._schedule(pod, step, 0.0, self._end)
+            elif step == "resize":
+                self._plan_resize(pod)
+            else:
+                self.plan(pod)
+        for pod in self.server.store.collection("pods").objects.values():
+            if pod.fields["spec"].get("nodeName") == node:
+                self._schedule(pod, "report", 0.0, self._report)
 
     def plan(self, pod: StoredObject) -> None:
         """Plan the next step of *pod* if its node exists."""
@@ -136,7 +170,7 @@ class _Kubelets:
             return
         self._planned.add((uid, step))
         self._count += 1
-        heapq.heappush(self._due, (trio.current_time() + wait, self._count, uid, pod.key, act))
+        heapq.heappush(self._due, (trio.current_time() + wait, self._count, uid, pod.key, step, act))
         self._wake.set()
 
     async def work(self) -> None:
@@ -145,9 +179,14 @@ class _Kubelets:
             self._wake = trio.Event()
             now = trio.current_time()
             while self._due and self._due[0][0] <= now:
-                _, _, uid, key, act = heapq.heappop(self._due)
+                _, _, uid, key, step, act = heapq.heappop(self._due)
                 pod = self.server.store.get("pods", key)
-                if pod is not None and pod.fields["metadata"]["uid"] == uid:
+                if pod is None or pod.fields["metadata"]["uid"] != uid:
+                    continue
+                node = pod.fields["spec"]["nodeName"]
+                if node in self._unreachable:
+                    self._held.setdefault(node, []).append((uid, key, step))
+                else:
                     act(pod)
             with trio.move_on_at(self._due[0][0] if self._due else float("inf")):
                 await self._wake.wait()
@@ -209,6 +248,18 @@ class _Kubelets:
     def _resize(self, pod: StoredObject) -> None:
         self._planned.discard((pod.fields["metadata"]["uid"], "resize"))  # there may be others
         self._resizes.act(pod)
+
+    def _report(self, pod: StoredObject) -> None:
+        """Say again that a pod is ready: the node controller has said otherwise while the node was unreachable."""
+        self._planned.discard((pod.fields["metadata"]["uid"], "report"))  # the node may be lost again
+        fields = pod.fields
+        status, running = fields.get("status") or {}, condition_of(fields, "ContainersReady") or {}
+        ready = condition_of(fields, "Ready")
+        if status.get("phase") != "Running" or is_terminating(fields) or running.get("status") != "True":
+            return
+        if ready is not None and ready.get("status") == "False" and not ready.get("reason"):
+            true = {**ready, "status": "True", "lastTransitionTime": running.get("lastTransitionTime")}
+            self._write(pod, {**status, "conditions": [true if c is ready else c for c in status["conditions"]]})
 
     def _stop(self, pod: StoredObject) -> None:
         pods = self.server.state.types.core("pods")
@@ -276,11 +327,14 @@ async def run_kubelets(
 ) -> None:
     """Run the kubelet of every node; never returns.
 
-    Only pods on nodes that exist are started, and only when their resource claims are reserved for them. The kubelets
-    act inside the server: injected faults do not affect them, and they go on while the server is stopped.
+    Only pods on nodes that exist are started, and only when their resource claims are reserved for them. On a node
+    whose condition ``Ready`` is ``Unknown`` nothing is done until it is ``True`` or ``False`` again. The kubelets act
+    inside the server: injected faults do not affect them, and they go on while the server is stopped.
     """
     kubelets = _Kubelets(server, pace or KubeletPace())
     pods, nodes = server.store.collection("pods"), server.store.collection("nodes")
+    for node in nodes.objects.values():
+        kubelets.note_node(node)
     for pod in list(pods.objects.values()):
         kubelets.plan(pod)
     claims = server.store.collection(CLAIMS)

@@ -143,7 +143,10 @@ async def test_a_node_that_is_not_ready_loses_its_pods_in_time(
     before = set(cluster.names())
     assert cluster.phases() == {"Running": 3}
     await trio.sleep(30)
-    assert len(before & set(cluster.names())) == 2
+    if ready == "Unknown":  # no kubelet ends the pod
+        assert cluster.phases()["Terminating"] == 1
+    else:
+        assert len(before & set(cluster.names())) == 2
 
 
 async def test_a_cordoned_node_is_tainted(cluster: Cluster, autojump_clock: MockClock) -> None:

@@ -76,12 +76,12 @@ class NodeTaints:
         key, current, previous = change.current.key, change.current.fields, change.previous
         if change.type == "DELETED":
             self._lost.pop(key, None)
-        elif (wanted_taints(previous.fields) if previous is not None else []) != wanted_taints(current):
+        elif (lost := _has_lost_taints(previous, current)) or _wanted(previous) != wanted_taints(current):
             self._steps.plan(self._taint, key, _REACT_SECONDS)
             if readiness(current) == "True":
                 self._lost.pop(key, None)
-            elif previous is None or readiness(previous.fields) == "True":
-                self._lost[key] = None
+            elif lost or previous is None or readiness(previous.fields) == "True":
+                self._lost.setdefault(key)
         elif change.type == "MODIFIED":
             return
         if self._lost or self._rates.stopped:
@@ -145,6 +145,18 @@ class NodeTaints:
         if not taints:
             del fresh["taints"]
         write_fields(self.server.state, self.server.state.types.core("nodes"), node, spec=fresh)
+
+
+def _wanted(node: StoredObject | None) -> list[tuple[str, str]]:
+    return wanted_taints(node.fields) if node is not None else []
+
+
+def _has_lost_taints(before: StoredObject | None, now: Json) -> bool:
+    """Whether somebody has taken taints off a node that it is to have."""
+    if before is None or before.fields.get("spec") is now.get("spec"):
+        return False
+    had, has = ({_place(one) for one in (node.get("spec") or {}).get("taints") or ()} for node in (before.fields, now))
+    return any(place in had and place not in has for place in wanted_taints(now))
 
 
 def _place(taint: Json) -> tuple[str, str]:

@@ -37,6 +37,11 @@ def is_ready(fields: Json) -> bool:
     return condition is not None and condition.get("status") == "True"
 
 
+def is_unreachable(node: Json) -> bool:
+    """Whether the kubelet of a node has stopped telling of it."""
+    return (condition_of(node, "Ready") or {}).get("status") == "Unknown"
+
+
 def ready_since(fields: Json) -> float | None:
     """Since when a pod is ready, as a Unix time; None if it is not."""
     condition = condition_of(fields, "Ready")

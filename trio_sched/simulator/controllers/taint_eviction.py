@@ -9,7 +9,6 @@ from attrs import define, field
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.node_matching import tolerates
-from trio_sched.simulator.controllers.pod_states import is_active
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.object_store import Change, StoredObject
@@ -87,24 +86,27 @@ class TaintEviction:
                 self._look_at_pod(pod.key)
 
     def _look_at_pod(self, key: str) -> None:
-        """Find out until when a pod may stay, and delete it if that is over."""
+        """Find out until when a pod may stay, and delete it if that is over; one that has ended is no exception."""
         pod = self.server.store.get("pods", key)
-        if pod is None or not is_active(pod.fields):
+        if pod is None:
             self._due.pop(key, None)
             return
         spec, uid, now = pod.fields["spec"], pod.fields["metadata"]["uid"], trio.current_time()
-        taints = taints_that_evict(self.server.store.get("nodes", spec.get("nodeName") or ""))
-        seconds = tolerated_seconds(list(spec.get("tolerations") or ()), taints)
-        if seconds is None:
-            self._cancel(pod)
-            return
+        node = self.server.store.get("nodes", spec.get("nodeName") or "")
         noted, due = self._due.get(key, ("", 0.0))
-        if noted != uid or due > now + seconds:
-            due = now + seconds
-            self._due[key] = (uid, due)
-        if due <= now:
+        if node is not None:
+            seconds = tolerated_seconds(list(spec.get("tolerations") or ()), taints_that_evict(node))
+            if seconds is None:
+                self._cancel(pod)
+                return
+            if noted != uid:  # one that is noted keeps its time when the taints change
+                noted, due = self._due[key] = (uid, now + seconds)
+            elif not seconds and due > now:
+                self._cancel(pod)
+                due = now
+        if noted == uid and due <= now:
             self._evict(pod)
-        else:
+        elif noted == uid:
             self._steps.plan(self._look_at_pod, key, due - now)
 
     def _cancel(self, pod: StoredObject) -> None:

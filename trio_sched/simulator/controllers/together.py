@@ -26,6 +26,7 @@ from trio_sched.simulator.controllers.quotas import QuotaController
 from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
 from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
 from trio_sched.simulator.controllers.taint_eviction import TaintEviction
+from trio_sched.simulator.controllers.unreachable_nodes import UnreachableNodes
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
 
 
@@ -101,6 +102,7 @@ def _of_workloads(server: ApiServer) -> list[Controller]:
         DisruptionController(server, pods),
         GarbageCollector(server),
         NodeTaints(server),
+        UnreachableNodes(server),
         QuotaController(server),
         TaintEviction(server),
         PodsOfLostNodes(server),
