@@ -95,8 +95,7 @@ def create(
     if not resource.keeps_status_on_create and resource.has_status:
         fields.pop("status", None)
     rules = rules_of(resource)
-    if not checked:
-        rules.defaults(fields)
+    rules.defaults(fields)
     sent_problems = [] if checked else list(rules.sent_problems(fields))
     rules.admit(state, resource, fields)
     name = metadata.get("name") or ""
