@@ -304,7 +304,9 @@ def _run_through(steps: list[tuple[str, tuple[signal.Signals, ...]]], flags: lis
 
 def test_with_an_election_a_signal_ends_the_daemon_in_order(served_cluster: tuple[str, ApiServer]) -> None:
     url, server = served_cluster
-    code, said = _run_until("Unable to schedule pod", [f"--master={url}", "--secure-port=0", "-v=2"], signal.SIGTERM)
+    bound = '"Successfully bound pod to node"'
+    steps = [(bound, ()), (bound, ()), (bound, (signal.SIGTERM,))]
+    code, said = _run_through(steps, [f"--master={url}", "-v=2"])
     assert code == ExitCode.OK, said
     assert '"Successfully acquired lease"' in said
     lease = server.store.get("leases.coordination.k8s.io", "kube-system/kube-scheduler")
