@@ -1,7 +1,7 @@
 """How Jobs count their pods: policies of success and failure, indexes, sizes that change; Jobs beside a CronJob."""
 
 import trio
-from workload_parts import ending, has, lacks, scenario, selector, template
+from workload_parts import HUGE, ending, has, lacks, scenario, selector, template
 from workload_worlds import MERGE, Place
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -93,3 +93,18 @@ async def failed_budgets(at: Place) -> None:
     await at.reach("a second budget")
     await at.evict(at.pods(app="app")[0]["metadata"]["name"])
     await at.reach("several budgets allow nothing either")
+
+
+@scenario
+async def unscheduled_jobs(at: Place) -> None:
+    await at.begin(nodes=1)
+    for name, policy in (("eager", "TerminatingOrFailed"), ("patient", "Failed")):
+        large = template(app=name, cpu=HUGE, **NEVER)
+        await at.make("jobs", name, podReplacementPolicy=policy, backoffLimit=3, template=large)
+    held = {"finalizers": ["example.com/held"], "labels": {"app": "held"}}
+    await at.make("pods", "held", metadata=held, **template(cpu=HUGE)["spec"])
+    await at.reach("pods that fit nowhere", until=has("pods of Job patient: Pending", "pods held: Pending"))
+    for name in ("eager", "patient", "held"):
+        await at.delete("pods", at.pods(app=name)[0]["metadata"]["name"])
+    replaced = has("pods of Job patient: Pending", "jobs patient: active=1, failed=1", "pods held: terminating Failed")
+    await at.reach("deleted", until=replaced, within_seconds=60)

@@ -11,7 +11,7 @@ from workload_mirror import Json, Mirror
 from trio_sched.simulator.kubelet import EXIT_CODE, RUN_SECONDS
 
 START_SECONDS = STOP_SECONDS = 0.5
-_LEASE_SECONDS = 10.0
+_LEASE_SECONDS = 5.0
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _STRATEGIC = {"content-type": "application/strategic-merge-patch+json"}
 
@@ -29,6 +29,8 @@ class PretendKubelets:
     nursery: trio.Nursery
     _planned: set[tuple[str, str]] = field(factory=set, init=False)
     _addresses: int = field(default=0, init=False)
+    _cut_off: dict[str, trio.Event] = field(factory=dict, init=False)
+    """Nodes whose kubelets do nothing → when they go on."""
 
     def __attrs_post_init__(self) -> None:
         self.mirror.listeners.append(self._on_change)
@@ -38,6 +40,21 @@ class PretendKubelets:
             self.nursery.start_soon(self._renew_lease, one["metadata"]["name"])
         elif kind == "pods" and change != "DELETED" and one["spec"].get("nodeName"):
             self._plan(one)
+
+    def cut_off(self, node: str) -> None:
+        """Let the kubelet of a node do nothing, which the node controller finds out by its lease."""
+        self._cut_off[node] = trio.Event()
+
+    async def reconnect(self, node: str) -> None:
+        """Let it go on: it says that its node and the pods on it are ready."""
+        await self._renew(node)
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": _now()}
+        body = {"status": {"conditions": [ready]}}
+        (await self.client.patch(f"/api/v1/nodes/{node}/status", json=body, headers=_STRATEGIC)).raise_for_status()
+        for pod in list(self.mirror.objects["pods"].values()):
+            if pod["spec"].get("nodeName") == node and _is_marked(pod):
+                await self._write(pod, {"conditions": [_condition("Ready", "True", _now())]})
+        self._cut_off.pop(node).set()
 
     def _plan(self, pod: Json) -> None:
         metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
@@ -60,6 +77,9 @@ class PretendKubelets:
 
     async def _take(self, pod: Json, step: str, seconds: float) -> None:
         await trio.sleep(seconds)
+        while (known := self._cut_off.get(pod["spec"]["nodeName"])) is not None:
+            await known.wait()
+            await trio.sleep(0.0 if step == "end" else seconds)  # of the others the kubelet learns only now
         metadata = pod["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
         current = self.mirror.objects["pods"].get(key)
@@ -99,16 +119,27 @@ class PretendKubelets:
         }
 
     async def _renew_lease(self, node: str) -> None:
-        spec = {"holderIdentity": node, "leaseDurationSeconds": 40}
         while f"/{node}" in self.mirror.objects["nodes"]:
-            spec["renewTime"] = _now().replace("Z", ".000000Z")
-            body = {"metadata": {"name": node}, "spec": spec}
-            answer = await self.client.patch(
-                f"{_LEASES}/{node}", json=body, headers={"content-type": "application/merge-patch+json"}
-            )
-            if answer.status_code == 404:
-                await self.client.post(_LEASES, json=body)
+            if node not in self._cut_off:
+                await self._renew(node)
             await trio.sleep(_LEASE_SECONDS)
+
+    async def _renew(self, node: str) -> None:
+        spec = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": _now().replace("Z", ".000000Z")}
+        body = {"metadata": {"name": node}, "spec": spec}
+        answer = await self.client.patch(
+            f"{_LEASES}/{node}", json=body, headers={"content-type": "application/merge-patch+json"}
+        )
+        if answer.status_code == 404:
+            await self.client.post(_LEASES, json=body)
+
+
+def _is_marked(pod: Json) -> bool:
+    """Whether a pod is ready but for what the node controller says."""
+    status = pod.get("status") or {}
+    states = {one["type"]: one["status"] for one in status.get("conditions") or ()}
+    runs = status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+    return runs and states.get("ContainersReady") == "True" and states.get("Ready") == "False"
 
 
 def _ended(pod: Json, code: int) -> Json:

@@ -2,7 +2,7 @@
 
 import trio
 from workload_parts import apart, ending, has, lacks, scenario, selector, template
-from workload_worlds import Place
+from workload_worlds import MERGE, Place
 
 # --- Jobs -----------------------------------------------------------------------------------------------------------
 
@@ -186,9 +186,11 @@ async def node_losses(at: Place) -> None:
     await at.reach("not ready for longer than tolerated", until=has("pods of ReplicaSet web-# revision 1: Pending"))
     await say_ready(at, 0, "True")
     await at.reach("ready again")
-    await say_ready(at, 1, "Unknown")
-    await at.reach("unreachable", until=has("pods of ReplicaSet web-# revision 1: Pending"))
-    await say_ready(at, 1, "True")
+    await at.cut_off(1)
+    looked_at = {"metadata": {"annotations": {"looked-at": "now"}}}  # a DaemonSet may have missed the taint
+    await at.send("PATCH", at.path("daemonsets", "all"), looked_at, **MERGE)
+    await at.reach("unreachable", until=has("pods of ReplicaSet web-# revision 1: Pending"), within_seconds=60)
+    await at.reconnect(1)
     await at.reach("reachable again")
     await at.patch_node(2, {"spec": {"taints": [{"key": "own", "value": "x", "effect": "NoExecute"}]}})
     await at.reach("a taint that nothing tolerates")

@@ -36,7 +36,7 @@ _SUFFIX = re.compile("-[bcdfghjklmnpqrstvwxz2456789]{5}")
 """How names end that the API server makes up; it may have refused the object of that name."""
 _SOURCES = (
     *(f"{kind}-controller" for kind in ("deployment", "replicaset", "replication", "statefulset", "daemonset")),
-    *("job-controller", "cronjob-controller", "taint-eviction-controller", "controllermanager"),
+    *("job-controller", "cronjob-controller", "taint-eviction-controller", "node-controller", "controllermanager"),
 )
 _COMBINED = "(combined from similar events): "
 _NOT_COMPARED = ("observedGeneration", "currentRevision", "updateRevision", "uncountedTerminatedPods", "collisionCount")

@@ -40,12 +40,17 @@ VARYING = {
     # sees its Jobs go.
     "stateful-claims": re.compile(r"FailedUpdate"),
     "cron-jobs": re.compile(r"MissingJob"),
+    # Whether a Job that fails by its first pod sees the second one end, or deletes it.
+    "jobs": re.compile(r"Job refused: (Normal SuccessfulDelete|Failed bound)"),
     # How often a refused pod was tried, and so which messages were combined.
     "quotas": re.compile(r"FailedCreate \("),
     # The taints of a node that is ready again go one after the other, and pods may come in between. Of the pods of a
     # node that is gone, those that have failed may be deleted by their controllers as well.
     "node-losses": re.compile(r"Cancelling deletion|SuccessfulDelete"),
     "zone-losses": re.compile(r"Cancelling deletion|SuccessfulDelete"),
+    # As above: pods that pod GC lets fail may be deleted by their controllers before it does so.
+    "out-of-service-nodes": re.compile(r"SuccessfulDelete"),
+    "abandoned-nodes": re.compile(r"SuccessfulDelete"),
     # Which of several budgets is told of.
     "failed-budgets": re.compile(r"MultiplePodDisruptionBudgets"),
     # What the controllers try in a namespace that is going, and when their objects go.
@@ -69,6 +74,8 @@ class World:
     quiet_seconds: float
     expected: dict[str, dict[str, Summary]] | None = None
     """Scenario and step → what is waited for, if it is known."""
+    kubelets: PretendKubelets | None = None
+    """Those of a real control plane; the simulator has its own."""
 
     async def observe(self, place: str, step: str, until: Until | None, within_seconds: float) -> Summary:
         """What there is once nothing changes any more."""
@@ -160,9 +167,36 @@ class Place:
         headers = {"content-type": "application/strategic-merge-patch+json"}
         await self.send("PATCH", f"/api/v1/nodes/{self.node_name(number)}{subresource}", body, **headers)
 
+    async def cut_off(self, number: int) -> None:
+        """A kubelet is cut off; a real control plane finds that out. Returns when the node is tainted."""
+        name = self.node_name(number)
+        if self.world.kubelets is None:
+            await self._say_ready(number, "Unknown")
+        else:
+            self.world.kubelets.cut_off(name)
+        with trio.move_on_after(60):
+            while True:
+                await trio.sleep(0.1)
+                if len(self.world.mirror.objects["nodes"][f"/{name}"]["spec"].get("taints") or ()) == 2:
+                    return
+
+    async def reconnect(self, number: int) -> None:
+        """The kubelet of a node is there again."""
+        if self.world.kubelets is None:
+            await self._say_ready(number, "True")
+        else:
+            await self.world.kubelets.reconnect(self.node_name(number))
+
+    async def _say_ready(self, number: int, status: str) -> None:
+        await self.patch_node(number, {"status": {"conditions": [{"type": "Ready", "status": status}]}}, "/status")
+
     async def delete_node(self, number: int) -> None:
         """Delete a node."""
         await self.send("DELETE", f"/api/v1/nodes/{self.node_name(number)}")
+
+    async def remove_at_once(self, pod: str) -> None:
+        """Delete a pod by force."""
+        await self.send("DELETE", self.path("pods", pod), {"gracePeriodSeconds": 0})
 
     async def make(self, plural: str, name: str, *, metadata: Json | None = None, **spec: Any) -> httpx.Response:
         """Create an object whose pods stay on the nodes of the namespace."""
@@ -247,9 +281,9 @@ async def real_world(folder: Path, expected: dict[str, dict[str, Summary]]) -> A
                 base_url=server.url, headers=headers, verify=context, limits=limits, timeout=30, trust_env=False
             ) as client:
                 mirror = Mirror(client)
-                PretendKubelets(client, mirror, nursery)
+                kubelets = PretendKubelets(client, mirror, nursery)
                 await nursery.start(mirror.follow)
-                yield World(client, mirror, quiet_seconds=1.2, expected=expected)
+                yield World(client, mirror, quiet_seconds=1.2, expected=expected, kubelets=kubelets)
                 nursery.cancel_scope.cancel()
 
 
@@ -263,6 +297,7 @@ def controller_manager_command(kubeconfig: Path, files: Files) -> list[str]:
         f"--service-account-private-key-file={files.server.key}",
         f"--root-ca-file={files.server.authority}",
         "--node-monitor-period=1s",
+        "--node-monitor-grace-period=20s",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
     ]

@@ -10,12 +10,13 @@ from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
 from trio_sched.simulator.field_problems import bad_value
 from trio_sched.simulator.kind_rules import rules_of
+from trio_sched.simulator.new_metadata import check_namespace, new_metadata
 from trio_sched.simulator.object_store import StoredObject, encode_object
 from trio_sched.simulator.resource_quotas import charge, charge_change
-from trio_sched.simulator.resource_types import ResourceType, custom_types
+from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.served_definitions import DEFINITIONS, serve_definition, withdraw_definition
 from trio_sched.simulator.status_errors import (
     already_exists,
-    bad_request,
     conflict,
     forbidden,
     invalid,
@@ -36,7 +37,6 @@ _PROPAGATION_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
 _OF_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _SERVER_METADATA = ("uid", "creationTimestamp", "generation", *_OF_DELETION)
-_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 @frozen(kw_only=True)
@@ -91,7 +91,7 @@ def create(
     Raises:
         ApiError: the object breaks a rule, exists, or its namespace cannot take it.
     """
-    metadata = _new_metadata(state, resource, namespace, fields)
+    metadata = new_metadata(state, resource, namespace, fields)
     if not resource.keeps_status_on_create and resource.has_status:
         fields.pop("status", None)
     rules = rules_of(resource)
@@ -105,7 +105,7 @@ def create(
     if problems:
         raise invalid(resource, name, problems)
     if namespace:
-        _check_namespace(state, resource, namespace, name)
+        check_namespace(state, resource, namespace, name)
     rules.check(state, resource, fields)
     key = object_key(resource, namespace, name)
     if state.store.get(resource.collection, key) is not None:
@@ -115,53 +115,9 @@ def create(
     if dry_run:
         return encode_object(key, 0, fields)
     stored = state.store.create(resource.collection, key, fields)
-    if resource.collection == _DEFINITIONS:
+    if resource.collection == DEFINITIONS:
         serve_definition(state, stored)
     return stored
-
-
-def _new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fields: Json) -> Json:
-    given = fields.get("metadata")
-    metadata: Json = {}
-    if isinstance(given, dict):
-        metadata = {name: value for name, value in given.items() if value is not None}
-        for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
-            metadata.pop(name, None)
-    if metadata.get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
-    if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = state.new_name(metadata["generateName"])
-    if namespace:
-        if metadata.get("namespace") not in (None, "", namespace):
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        metadata["namespace"] = namespace
-    else:
-        metadata.pop("namespace", None)
-    metadata["uid"] = state.new_uid()
-    metadata["creationTimestamp"] = state.timestamp()
-    metadata.pop("generation", None)
-    if resource.counts_generations:
-        metadata["generation"] = 1
-    # First of all fields, as the API server writes it.
-    rest = {name: value for name, value in fields.items() if name not in ("metadata", "kind", "apiVersion")}
-    fields.clear()
-    fields["metadata"] = metadata
-    fields.update(rest)
-    return metadata
-
-
-def _check_namespace(state: ClusterState, resource: ResourceType, namespace: str, name: str) -> None:
-    namespaces = state.types.core("namespaces")
-    if state.store.get("namespaces", namespace) is None:
-        raise not_found(namespaces, namespace)
-    if namespace in state.terminating:
-        why = f"unable to create new content in namespace {namespace} because it is being terminated"
-        cause = {
-            "reason": "NamespaceTerminating",
-            "message": f"namespace {namespace} is being terminated",
-            "field": "metadata.namespace",
-        }
-        raise forbidden(resource, name, why, [cause])
 
 
 def change(
@@ -243,7 +199,7 @@ def change(
         last = state.store.replace(resource.collection, stored, new)
         return _remove(state, resource, last)
     changed = state.store.replace(resource.collection, stored, new)
-    if resource.collection == _DEFINITIONS:
+    if resource.collection == DEFINITIONS:
         serve_definition(state, changed)
     return changed
 
@@ -364,8 +320,8 @@ def _mark(state: ClusterState, resource: ResourceType, stored: StoredObject, gra
 
 def _remove(state: ClusterState, resource: ResourceType, stored: StoredObject) -> StoredObject:
     removed = state.store.delete(resource.collection, stored)
-    if resource.collection == _DEFINITIONS:
-        _withdraw_definition(state, stored)
+    if resource.collection == DEFINITIONS:
+        withdraw_definition(state, stored)
     namespace = stored.fields["metadata"].get("namespace")
     if namespace in state.terminating:
         if resource.collection == "pods":
@@ -408,38 +364,3 @@ def _finish_if_empty(state: ClusterState, name: str) -> None:
             return
     state.terminating.discard(name)
     state.store.delete("namespaces", stored)
-
-
-def serve_definition(state: ClusterState, stored: StoredObject) -> None:
-    """Serve the resources that a CustomResourceDefinition names, and set its conditions if it has none."""
-    spec = stored.fields["spec"]
-    state.types.remove(spec["group"], spec["names"]["plural"])
-    for resource in custom_types(stored.fields):
-        state.types.add(resource)
-    if (stored.fields.get("status") or {}).get("conditions"):
-        return  # of a dump, or of the one that is changed
-    moment = state.timestamp()
-    conditions = [
-        {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": moment}
-        for kind, reason, message in (
-            ("NamesAccepted", "NoConflicts", "no conflicts found"),
-            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        )
-    ]
-    status = {
-        "conditions": conditions,
-        "acceptedNames": spec["names"],
-        "storedVersions": [version["name"] for version in spec.get("versions", ())],
-    }
-    definitions = state.types.of_kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-    assert definitions is not None  # a built-in type
-    write_fields(state, definitions, stored, status=status)
-
-
-def _withdraw_definition(state: ClusterState, stored: StoredObject) -> None:
-    spec = stored.fields["spec"]
-    group, plural = spec["group"], spec["names"]["plural"]
-    collection = state.store.collection(f"{plural}.{group}")
-    for found in list(collection.in_order()):
-        state.store.delete(f"{plural}.{group}", found)
-    state.types.remove(group, plural)

@@ -10,7 +10,7 @@ from trio_sched.simulator.admission import select_by_uid
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.bootstrap_objects import BOOTSTRAP_OBJECTS
 from trio_sched.simulator.cluster_state import object_key
-from trio_sched.simulator.lifecycle import create, serve_definition, write_fields
+from trio_sched.simulator.lifecycle import create, write_fields
 from trio_sched.simulator.manifest_checks import CheckedManifests, check_manifests
 from trio_sched.simulator.manifest_files import Source
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem, read_manifests
@@ -19,6 +19,7 @@ from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.pod_defaults import DEFAULT_ACCOUNT
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.runtime_classes import RUNTIME_CLASSES
+from trio_sched.simulator.served_definitions import serve_definition
 from trio_sched.simulator.status_errors import ApiError, QuotaExceeded
 
 Json = dict[str, Any]

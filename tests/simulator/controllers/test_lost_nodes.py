@@ -136,3 +136,15 @@ async def test_pods_that_have_ended_or_are_being_deleted_are_evicted_as_well(
     await trio.sleep(5)
     assert cluster.names() == ["held"]
     assert condition(await cluster.status("pods", "held"), "DisruptionTarget") == ("True", "DeletionByTaintManager")
+
+
+async def test_a_pod_that_is_deleted_before_it_has_a_node_fails(cluster: Cluster, autojump_clock: MockClock) -> None:
+    for name in ("n1", "n2", "n3"):
+        await cluster.patch("nodes", name, {"spec": {"unschedulable": True}})
+    await cluster.create_pod("held")
+    await cluster.patch("pods", "held", {"metadata": {"finalizers": ["example.com/held"]}})
+    await cluster.remove("pods", "held")
+    await trio.sleep(19)
+    assert (await cluster.status("pods", "held"))["phase"] == "Pending"
+    await trio.sleep(2)
+    assert (await cluster.status("pods", "held"))["phase"] == "Failed"

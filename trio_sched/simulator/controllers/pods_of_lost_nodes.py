@@ -1,4 +1,4 @@
-"""Pods of nodes that are deleted or out of service: they fail, and are removed.
+"""Pods that no kubelet removes, of nodes that are deleted or out of service, or of no node: they fail, and are removed.
 
 Source: the podgc controller of Kubernetes.
 """
@@ -33,7 +33,7 @@ def is_out_of_service(node: Json) -> bool:
 
 @define(eq=False)
 class PodsOfLostNodes:
-    """Removes the pods of nodes whose deletion was seen, and of nodes out of service those that are being deleted.
+    """Removes the pods of nodes whose deletion was seen, and those being deleted on nodes out of service or on none.
 
     A node that comes back keeps its pods.
     """
@@ -71,11 +71,16 @@ class PodsOfLostNodes:
             self._steps.plan(self._remove_terminating_pods, node.key, ROUND_SECONDS)
 
     def _on_pod(self, change: Change) -> None:
-        if not self._out_of_service or change.type == "DELETED" or not is_terminating(change.current.fields):
+        if change.type == "DELETED" or not is_terminating(change.current.fields):
             return
-        node = change.current.fields["spec"].get("nodeName")
-        if node in self._out_of_service and (change.previous is None or not is_terminating(change.previous.fields)):
+        node = change.current.fields["spec"].get("nodeName") or ""
+        if not self._is_without_kubelet(node):
+            return
+        if change.previous is None or not is_terminating(change.previous.fields):
             self._steps.plan(self._remove_terminating_pods, node, ROUND_SECONDS)
+
+    def _is_without_kubelet(self, node: str) -> bool:
+        return not node or node in self._out_of_service
 
     def _remove_pods(self, node: str) -> None:
         if self.server.store.get("nodes", node) is not None:
@@ -88,7 +93,7 @@ class PodsOfLostNodes:
             delete(state, pods, pod, DeleteOptions(grace_seconds=0))
 
     def _remove_terminating_pods(self, node: str) -> None:
-        if node not in self._out_of_service:
+        if not self._is_without_kubelet(node):
             return
         state, pods = self.server.state, self.server.state.types.core("pods")
         for pod in self._pods_of(node):
@@ -101,4 +106,4 @@ class PodsOfLostNodes:
 
     def _pods_of(self, node: str) -> list[StoredObject]:
         found = self.server.store.collection("pods").objects.values()
-        return [pod for pod in found if pod.fields["spec"].get("nodeName") == node]
+        return [pod for pod in found if (pod.fields["spec"].get("nodeName") or "") == node]

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, required, too_many, unsupported
+from trio_sched.documents.go_text import quote
+from trio_sched.simulator.field_problems import (
+    FieldProblem,
+    bad_value,
+    duplicate,
+    required,
+    too_long,
+    too_many,
+    unsupported,
+)
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.cron import schedule_problem
 from trio_sched.simulator.validation.label_matching import matches_labels
@@ -25,6 +34,9 @@ _NO_MATCH: Final = "`selector` does not match template `labels`"
 _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
 _MAX_NAME: Final = 52
 """A CronJob appends eleven characters to its name, and a pod of a Job has at most 63."""
+_MAX_INDEXES_TEXT: Final = 64 * 1024
+_INTEGER: Final = re.compile(r"\+?[0-9]{1,4000}", re.ASCII)
+"""What Go converts, but for its size; Python converts no more than some thousand digits."""
 _TIME_ZONE: Final = re.compile(r"[A-Za-z0-9_+\-/]{1,255}")
 
 
@@ -198,30 +210,43 @@ def _success_policy_problems(policy: Json, completions: int | None, path: str) -
             yield required(where, "at least one of succeededCount or succeededIndexes must be specified")
         total = None
         if indexes is not None:
-            total = _count_of_indexes(indexes, completions)
-            if total is None:
-                detail = "error parsing succeededIndexes: it must be ordered ranges below completions, such as 0-2,5"
-                yield bad_value(f"{where}.succeededIndexes", indexes, detail)
+            total, error = _count_of_indexes(indexes, completions or 0)
+            if len(indexes.encode()) > _MAX_INDEXES_TEXT:
+                yield too_long(f"{where}.succeededIndexes", _MAX_INDEXES_TEXT)
+            if error:
+                yield bad_value(f"{where}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
         if count is not None:
             yield from negative_problems(rule, where, "succeededCount")
-            for limit, what in ((completions, "the number of specified completions"), (total, "the specified indexes")):
+            for limit, what in (
+                (completions, "the number of specified completions"),
+                (total, "the number of indexes in the specified succeededIndexes field"),
+            ):
                 if limit is not None and count > limit:
                     detail = f"must be less than or equal to {limit} ({what})"
                     yield bad_value(f"{where}.succeededCount", count, detail)
 
 
-def _count_of_indexes(text: str, completions: int | None) -> int | None:
-    """How many indexes ranges such as ``0-2,5`` name; None if they are none."""
+def _count_of_indexes(text: str, completions: int) -> tuple[int, str]:
+    """How many indexes ranges such as ``0-2,5`` name, or what is wrong with them."""
     count, last = 0, -1
     for part in text.split(",") if text else ():
-        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
-        if match is None:
-            return None
-        first, end = int(match[1]), int(match[2] or match[1])
-        if first <= last or end < first or (match[2] and end == first) or end >= (completions or 0):
-            return None
-        count, last = count + end - first + 1, end
-    return count
+        ends: list[int] = []
+        limits = part.split("-")
+        if len(limits) > 2:
+            rule = "an index interval can have at most two parts separated by '-'"
+            return 0, f"the fragment {quote(part)} violates the requirement that {rule}"
+        for limit in limits:
+            if _INTEGER.fullmatch(limit) is None or int(limit) >= 1 << 63:
+                return 0, f"cannot convert string to integer for index: {quote(limit)}"
+            if int(limit) >= completions:
+                return 0, f"too large index: {quote(limit)}"
+            ends.append(int(limit))
+        if len(ends) == 2 and ends[0] >= ends[1]:
+            return 0, f"non-increasing order, previous: {ends[0]}, current: {ends[1]}"
+        if last >= ends[0]:
+            return 0, f"non-increasing order, previous: {last}, current: {ends[0]}"
+        count, last = count + ends[-1] - ends[0] + 1, ends[-1]
+    return count, ""
 
 
 def cron_job_problems(fields: Json) -> Iterator[FieldProblem]:
