@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -36,8 +37,13 @@ _OTHERS: Final = (True, [], {}, None, ["a"], {"a": "b"}, [{}])
 
 def valid_objects() -> list[Json]:
     """Every object of ``valid_manifests.yaml``."""
+    return copy.deepcopy(_objects())
+
+
+@cache
+def _objects() -> list[Json]:
     text = Path(__file__).with_name("valid_manifests.yaml").read_text(encoding="utf-8")
-    return [copy.deepcopy(one) for one in yaml.safe_load_all(text)]
+    return list(yaml.load_all(text, yaml.CSafeLoader))  # every process reads it to collect tests
 
 
 @frozen

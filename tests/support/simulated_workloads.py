@@ -11,6 +11,7 @@ from simulator_api import Api, Json
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.object_store import Change
 
+_BIND_SECONDS = 0.1
 MERGE = "application/merge-patch+json"
 _PATHS = {
     "pods": "/api/v1/namespaces/default/pods",
@@ -109,7 +110,7 @@ def turn_scheduler(api: "Cluster") -> None:
         for term in required.get("nodeSelectorTerms", ()):
             names = [name for rule in term.get("matchFields", ()) for name in rule["values"]]
         if names:
-            api.bound.append((change.current.key, names[next(counter) % len(names)]))
+            api.bind(change.current.key, names[next(counter) % len(names)])
 
     state.store.collection("pods").listen(on_pod)
 
@@ -119,16 +120,24 @@ class Cluster(Workloads):
 
     def __init__(self, server: ApiServer) -> None:
         super().__init__(server)
-        self.bound: list[tuple[str, str]] = []
+        self._bound: list[tuple[str, str]] = []
+        self._wake = trio.Event()
+
+    def bind(self, pod: str, node: str) -> None:
+        """Have `schedule` bind a pod."""
+        self._bound.append((pod, node))
+        self._wake.set()
 
     async def schedule(self) -> None:
-        """Bind what waits; never returns."""
+        """Bind what waits, a little later; never returns."""
         while True:
-            while self.bound:
-                key, node = self.bound.pop(0)
+            await self._wake.wait()  # asking every so often would cost most of the time of tests that wait for hours
+            self._wake = trio.Event()
+            await trio.sleep(_BIND_SECONDS)
+            while self._bound:
+                key, node = self._bound.pop(0)
                 pod = self.server.store.get("pods", key)
                 if pod is not None and not pod.fields["spec"].get("nodeName"):
                     fields = msgspec.json.decode(b"{" + pod.tail)
                     fields["spec"]["nodeName"] = node
                     self.server.store.replace("pods", pod, fields)
-            await trio.sleep(0.1)

@@ -54,6 +54,8 @@ class WorkPool:
     """Opened by every task around its jobs, and anew once it is cancelled: that ends the job, not the task."""
     _jobs: deque[Callable[[], Awaitable[None]]] = field(factory=deque)
     _idle: trio.lowlevel.ParkingLot = field(factory=trio.lowlevel.ParkingLot)
+    _short: trio.lowlevel.ParkingLot = field(factory=trio.lowlevel.ParkingLot)
+    """Where `run` waits until no task is idle for a job."""
     _busy: int = 0
     _emptied: trio.Event | None = None
 
@@ -61,8 +63,7 @@ class WorkPool:
         """Have *job* run as soon as a task is idle; returns at once."""
         self._jobs.append(job)
         self.submitted += 1
-        if self._idle:
-            self._idle.unpark()
+        (self._idle or self._short).unpark()
 
     def discard_waiting(self) -> None:
         """Drop the jobs that no task has started."""
@@ -89,10 +90,18 @@ class WorkPool:
             await self._emptied.wait()
 
     async def run(self) -> None:
-        """Run jobs until cancelled."""
+        """Run jobs until cancelled; a task is started when there is a job for it, and not by whoever submits that.
+
+        A task inherits the context variables of the one that starts it.
+        """
         async with trio.open_nursery() as nursery:
-            for _ in range(self.tasks):
-                nursery.start_soon(self._work)
+            missing = self.tasks
+            while missing:
+                started = min(missing, len(self._jobs))
+                for _ in range(started):
+                    nursery.start_soon(self._work)
+                missing -= started
+                await self._short.park()
 
     async def _work(self) -> None:
         while True:

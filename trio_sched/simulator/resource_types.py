@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
@@ -209,18 +209,16 @@ def _listed(column: str) -> tuple[str, ...]:
 
 
 BUILT_IN_TYPES: tuple[ResourceType, ...] = tuple(_read_table())
+_BY_PATH: Final = {(one.group, one.version, one.plural): one for one in BUILT_IN_TYPES}
+_BY_KIND: Final = {(one.api_version, one.kind): one for one in BUILT_IN_TYPES}
 
 
 @define(eq=False)
 class TypeRegistry:
     """Every resource that is served right now; custom ones are added and removed with their definitions."""
 
-    _types: dict[tuple[str, str, str], ResourceType] = field(factory=dict, init=False)
-    _kinds: dict[tuple[str, str], ResourceType] = field(factory=dict, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        for resource in BUILT_IN_TYPES:
-            self.add(resource)
+    _types: dict[tuple[str, str, str], ResourceType] = field(factory=_BY_PATH.copy, init=False)
+    _kinds: dict[tuple[str, str], ResourceType] = field(factory=_BY_KIND.copy, init=False)
 
     def __iter__(self) -> Iterator[ResourceType]:
         return iter(self._types.values())

@@ -128,6 +128,8 @@ class _Reader:
             return self._scalar(value, type_, path, target)
         if not isinstance(value, dict):
             return self._wrong(value, path, target, "a mapping", _go_type(type_))
+        if is_well_formed(value, type_):  # most are: a mistake is in one place
+            return value
         return self.message(value, type_, path, target.partition(".")[2])
 
     def _list(self, value: Any, inner: str, path: str, target: str) -> Any:
