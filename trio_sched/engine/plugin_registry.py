@@ -47,9 +47,8 @@ PluginClass = type[Any]
 Exclusion = Callable[[str, EntryPoint], str]
 """Says by which flag the plugin of a name and an entry point is excluded; empty if it is not."""
 
-IMPL_MARK: Final = f"{PROJECT}_impl"
-"""Where ``@hookimpl`` leaves its options on a function."""
 _MAX_NAME: Final = 200
+_IMPL_MARK = f"{PROJECT}_impl"
 _MRO: Final[Any] = type.__dict__["__mro__"]
 _ATTRIBUTES: Final[Any] = type.__dict__["__dict__"]
 _EXCLUSIVE_HOOKS = (("filter", "filter_node"), ("score", "score_node"))
@@ -228,7 +227,7 @@ def _is_marked(plugin: PluginClass, name: str) -> bool:
     for base in _MRO.__get__(plugin):
         attributes = _ATTRIBUTES.__get__(base)
         if name in attributes:
-            return hasattr(attributes[name], IMPL_MARK)
+            return hasattr(attributes[name], _IMPL_MARK)
     return False
 
 

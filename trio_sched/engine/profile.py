@@ -1,7 +1,7 @@
 """One profile: its plugins, and for each extension point the hooks to call, in order.
 
-pluggy's marks say which methods are hooks, and its `HookImpl` which arguments they take; they are frozen into plain
-tuples of bound hooks, because these are walked for every pod.
+pluggy finds the implementations and checks their signatures; what it found is frozen into plain tuples of bound hooks,
+because these are walked for every pod.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
-from trio_sched.engine.plugin_registry import IMPL_MARK, PluginRegistry, check_attributes, hooks_of, is_built_in
+from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
-from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, HOOK_NAMES, ExtensionPoints
+from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, HOOK_NAMES, PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
 
+_HOOK_NAMES = frozenset(HOOK_NAMES)
 _OFFERED = {hook: list(inspect.signature(getattr(ExtensionPoints, hook)).parameters)[1:] for hook in HOOK_NAMES}
 """The arguments of every hook."""
 
@@ -142,6 +143,13 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     )
 
 
+class _PluginManager(pluggy.PluginManager):
+    """Looks for hooks only where their names are, instead of at every attribute of every plugin."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        return super().parse_hookimpl_opts(plugin, name) if name in _HOOK_NAMES else None
+
+
 def build_profile(
     resolved: ResolvedProfile,
     registry: PluginRegistry,
@@ -163,23 +171,26 @@ def build_profile(
     instances: dict[str, Any] = {}
     hooks: dict[str, set[str]] = {}
     sources: dict[str, str] = {}
-    functions: dict[tuple[str, str], HookFunction] = {}
+    manager = _PluginManager(PROJECT)
+    manager.add_hookspecs(ExtensionPoints)
     for plugin in names:
         plugin_class = registry.load(plugin)
         sources[plugin] = registry.source(plugin)
         args = plugin_args(plugin, plugin_class, resolved.arguments.get(plugin))
-        hooks[plugin] = set(hooks_of(plugin_class))
         try:
             instance = plugin_class(args, handle_of(plugin))
             check_attributes(plugin, sources[plugin], instance)
-            functions.update({(plugin, hook): _function(plugin, instance, hook) for hook in hooks[plugin]})
         except BadPlugin:
             raise
         except BaseException as exc:  # a plugin's constructor, or a property, may raise anything, SystemExit too
             raise_interrupt(exc)
             problem = f"initializing failed: {describe_error(exc)}{place_in_plugin(exc)}"
             raise BadPlugin(plugin, sources[plugin], problem) from exc
+        manager.register(instance, name=plugin)
         instances[plugin] = instance
+        hooks[plugin] = set(hooks_of(plugin_class))
+    manager.check_pending()
+    functions = _functions(manager)
     guards: dict[str, FailureGuard] = {}
     for plugin, instance in instances.items() if failure_guards is not None else ():
         assert failure_guards is not None
@@ -303,12 +314,13 @@ def _guard_hooks(
         functions[guard.plugin, hook] = guarded(bound, guard, has_normalize="normalize_score" in hooks)
 
 
-def _function(plugin: str, instance: object, hook: str) -> HookFunction:
-    """A callable that takes all of the hook's arguments by position."""
-    function = getattr(instance, hook)
-    # A PluginManager would look at every attribute again, for each profile, though the class has been checked.
-    impl = pluggy.HookImpl(instance, plugin, function, getattr(function, IMPL_MARK))
-    return _positional(function, _OFFERED[hook], list(impl.argnames))
+def _functions(manager: pluggy.PluginManager) -> dict[tuple[str, str], HookFunction]:
+    """(plugin, hook) → a callable that takes all of the hook's arguments by position."""
+    functions: dict[tuple[str, str], HookFunction] = {}
+    for hook, offered in _OFFERED.items():
+        for impl in getattr(manager.hook, hook).get_hookimpls():
+            functions[impl.plugin_name, hook] = _positional(impl.function, offered, list(impl.argnames))
+    return functions
 
 
 def _positional(function: HookFunction, offered: list[str], taken: list[str]) -> HookFunction:
