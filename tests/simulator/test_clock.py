@@ -62,3 +62,16 @@ def test_a_thread_that_is_abandoned_does_not_stop_the_clock_for_longer_than_it_r
         return trio.current_time()
 
     assert trio.run(wait, clock=jumping_clock()) == 60
+
+
+def test_what_is_remembered_of_the_time_follows_every_jump() -> None:
+    clock = jumping_clock()
+
+    async def main() -> list[float]:
+        began = trio.current_time()
+        await trio.sleep(3)
+        after_sleep = trio.current_time() - began
+        clock.jump(2.5)
+        return [after_sleep, trio.current_time() - began, clock.current_time() - began]
+
+    assert trio.run(main, clock=clock) == [3, 5.5, 5.5]

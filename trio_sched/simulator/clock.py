@@ -22,7 +22,8 @@ def jumping_clock(step_seconds: float = 0.0) -> MockClock:
     """A clock for trio that jumps to the next deadline when all tasks wait, unless one of them waits for a thread.
 
     Threads of ``trio.to_thread.run_sync`` and of trio's files take real time: without this, hours would pass until the
-    first line of a file has been read. The hook is trio's own; a trio without it jumps over threads, too.
+    first line of a file has been read. The hook is trio's own; a trio without it jumps over threads, too. Its rate cannot
+    be changed: it stands still between jumps.
 
     Args:
         step_seconds: every jump goes on to the next multiple of this, so that tasks whose deadlines lie close together
@@ -43,7 +44,25 @@ def jumping_clock(step_seconds: float = 0.0) -> MockClock:
 
     adapted: Any = clock
     adapted._autojump = jump_unless_threads_run
+    _remember_time(clock)
     return clock
+
+
+def _remember_time(clock: MockClock) -> None:
+    """Have *clock*, which only jumps, work its time out when it does: it is asked dozens of times for every pod."""
+    read, jump = clock.current_time, clock.jump
+    now = read()
+
+    def remembered() -> float:
+        return now
+
+    def jump_and_read(seconds: float) -> None:
+        nonlocal now
+        jump(seconds)
+        now = read()
+
+    adapted: Any = clock
+    adapted.current_time, adapted.jump = remembered, jump_and_read
 
 
 def wall_clock() -> datetime:
