@@ -22,8 +22,8 @@ def jumping_clock(step_seconds: float = 0.0) -> MockClock:
     """A clock for trio that jumps to the next deadline when all tasks wait, unless one of them waits for a thread.
 
     Threads of ``trio.to_thread.run_sync`` and of trio's files take real time: without this, hours would pass until the
-    first line of a file has been read. The hook is trio's own; a trio without it jumps over threads, too. Its rate cannot
-    be changed: it stands still between jumps.
+    first line of a file has been read. The hook is trio's own; a trio without it jumps over threads, too. The clock
+    stands still between jumps, and its rate cannot be changed.
 
     Args:
         step_seconds: every jump goes on to the next multiple of this, so that tasks whose deadlines lie close together
