@@ -47,8 +47,8 @@ class JobController(WorkloadController):
     kind: ClassVar[str] = "Job"
     component: ClassVar[str] = "job-controller"
     retry_seconds: ClassVar[tuple[float, float]] = (1.0, 60.0)
-    _streaks: dict[str, tuple[int, float]] = field(factory=dict, init=False)
-    """UID of a Job → how many pods failed in a row, and when the last of them did."""
+    _streaks: dict[str, tuple[str, int, float]] = field(factory=dict, init=False)
+    """Key of a Job → its uid, how many pods failed in a row, and when the last of them did."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -68,6 +68,7 @@ class JobController(WorkloadController):
         """Count the pods that have ended, and create or delete pods."""
         stored = self.stored(key)
         if stored is None:
+            self._streaks.pop(key, None)
             return
         if stored.fields["spec"].get("managedBy") not in (None, "", "kubernetes.io/job-controller"):
             return
@@ -124,12 +125,17 @@ class JobController(WorkloadController):
 
     def _note_streak(self, stored: StoredObject, counts: JobCounts) -> None:
         """Note how many pods failed after the last that succeeded, for which the next ones wait."""
-        uid = stored.fields["metadata"]["uid"]
         for pod, failed in counts.ends:
             if failed:
-                self._streaks[uid] = (self._streaks.get(uid, (0, 0.0))[0] + 1, finished_at(pod))
+                failures, _last = self._streak(stored)
+                self._streaks[stored.key] = stored.fields["metadata"]["uid"], failures + 1, finished_at(pod)
             else:
-                self._streaks.pop(uid, None)
+                self._streaks.pop(stored.key, None)
+
+    def _streak(self, stored: StoredObject) -> tuple[int, float]:
+        """How many pods of a Job failed in a row, and when the last of them did."""
+        uid, failures, last = self._streaks.get(stored.key, ("", 0, 0.0))
+        return (failures, last) if uid == stored.fields["metadata"]["uid"] else (0, 0.0)
 
     def _note_suspension(self, stored: StoredObject, status: Json) -> None:
         """Note in *status* that the Job was suspended or resumed, which begins anew."""
@@ -219,7 +225,7 @@ class JobController(WorkloadController):
         if missing <= 0:
             return None
         if spec.get("backoffLimitPerIndex") is None:
-            failures, last = self._streaks.get(stored.fields["metadata"]["uid"], (0, 0.0))
+            failures, last = self._streak(stored)
             wait = backoff_until(last, failures) - self.now()
             if wait > 0:
                 self.plan_after(stored.key, wait)
@@ -325,7 +331,7 @@ class JobController(WorkloadController):
                 self.tell(stored, "Completed", "Job completed")
             else:
                 self.warn(stored, last["reason"], last["message"])
-            self._streaks.pop(stored.fields["metadata"]["uid"], None)
+            self._streaks.pop(stored.key, None)
         fresh["conditions"] = conditions
         kept = ("ready", "terminating", "uncountedTerminatedPods", "failedIndexes")
         self.write_status(stored, without_zeros(fresh, *kept))
