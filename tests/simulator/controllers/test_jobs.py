@@ -5,6 +5,9 @@ import trio
 from simulated_workloads import Cluster, Json, condition
 from trio.testing import MockClock
 
+from trio_sched.simulator.annotations import number_in
+from trio_sched.simulator.controllers.job_pods import read_indexes
+
 RUN, CODE = "trio-sched.dev/run-seconds", "trio-sched.dev/exit-code"
 
 
@@ -195,3 +198,24 @@ async def test_a_released_pod_is_not_waited_for(cluster: Cluster, autojump_clock
     assert cluster.phases() == {"Running": 1}
     assert (await cluster.status("jobs", "work"))["active"] == 1
     assert not any("finalizers" not in pod["metadata"] for pod in cluster.stored("pods"))
+
+
+async def test_a_job_of_two_thousand_million_completions_runs_its_first_pods(
+    cluster: Cluster, autojump_clock: MockClock
+) -> None:
+    policy = {"rules": [{"succeededIndexes": "0-1999999999"}]}
+    completions = {"completionMode": "Indexed", "completions": 2_000_000_000, "parallelism": 2}
+    await make(cluster, **completions, successPolicy=policy)
+    await trio.sleep(15)
+    status = await cluster.status("jobs", "work")
+    assert (status["active"], status["completedIndexes"]) == (2, "0,1")
+    assert "conditions" not in status
+
+
+def test_indexes_of_a_status_end_with_the_completions() -> None:
+    assert read_indexes("-1,1-9223372036854775807,99999999999999999999,x", 4) == {1, 2, 3}
+
+
+@pytest.mark.parametrize(("text", "number"), [("7", 7), ("-1", -1), ("1_0", None), ("9" * 4300, None), (7, None)])
+def test_annotations_have_numbers_of_64_bits(text: Any, number: int | None) -> None:
+    assert number_in(text) == number

@@ -80,12 +80,12 @@ def is_countable(spec: Json, pod: StoredObject) -> bool:
 
 def counted(spec: Json, status: Json, pods: list[StoredObject], *, leaves: bool) -> JobCounts:
     """What *pods* add to the *status* of a Job; all of them are settled if it *leaves*, being deleted."""
-    indexes = range(spec.get("completions") or 0)
+    completions = spec.get("completions") or 0
     counts = JobCounts(
         status.get("succeeded", 0),
         status.get("failed", 0),
-        read_indexes(status.get("completedIndexes")) & set(indexes),
-        read_indexes(status.get("failedIndexes")) & set(indexes),
+        read_indexes(status.get("completedIndexes"), completions),
+        read_indexes(status.get("failedIndexes"), completions),
     )
     for pod in pods:
         if counts.fails is None and has_failed(spec, pod):

@@ -1,6 +1,6 @@
 """What the pods of a Job say: which indexes are done, what a failure means, how long to wait after it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from attrs import frozen
@@ -14,6 +14,8 @@ Json = dict[str, Any]
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+_MOST_INDEXES: Final = 1 << 20
+"""Of a status that was given: so many pods can have run in no simulation."""
 IGNORED_INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
 _FIRST_BACKOFF_SECONDS: Final = 10.0
 _LAST_BACKOFF_SECONDS: Final = 600.0
@@ -52,15 +54,19 @@ def ignored_failures_of_index(pod: StoredObject) -> int:
     return number_in((pod.fields["metadata"].get("annotations") or {}).get(IGNORED_INDEX_FAILURES)) or 0
 
 
-def read_indexes(text: Any) -> set[int]:
-    """The indexes in a text such as ``0-2,5``."""
-    found: set[int] = set()
+def index_spans(text: Any) -> Iterator[range]:
+    """The indexes in a text such as ``0-2,5``, span by span; one may be longer than memory."""
     for part in text.split(",") if isinstance(text, str) and text else ():
         first, _dash, last = part.partition("-")
         low, high = number_in(first), number_in(last or first)
         if low is not None and high is not None:
-            found.update(range(low, high + 1))
-    return found
+            yield range(low, high + 1)
+
+
+def read_indexes(text: Any, completions: int) -> set[int]:
+    """The indexes in a text such as ``0-2,5`` that are below *completions*, and below `_MOST_INDEXES`."""
+    end = min(completions, _MOST_INDEXES)
+    return {index for span in index_spans(text) for index in range(max(span.start, 0), min(span.stop, end))}
 
 
 def written_indexes(indexes: Iterable[int]) -> str:
@@ -162,10 +168,10 @@ def backoff_until(last_failure: float, failures: int) -> float:
 def succeeds_by_policy(spec: Json, succeeded: set[int]) -> str | None:
     """Why the success policy of an indexed Job is met; None if it is not."""
     for number, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
-        counted = succeeded
-        if rule.get("succeededIndexes"):
-            counted = succeeded & read_indexes(rule["succeededIndexes"])
-        needed = rule.get("succeededCount") or len(read_indexes(rule.get("succeededIndexes")))
+        counted, spans = succeeded, list(index_spans(rule.get("succeededIndexes")))
+        if spans:
+            counted = {index for index in succeeded if any(index in span for span in spans)}
+        needed = rule.get("succeededCount") or sum(span.stop - span.start for span in spans)
         if needed and len(counted) >= needed:
             return f"Matched rules at index {number}"
     return None

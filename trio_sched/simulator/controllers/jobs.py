@@ -1,5 +1,6 @@
 """A simulated job controller: pods until as many have succeeded as are asked for."""
 
+from itertools import islice
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
@@ -235,7 +236,7 @@ class JobController(WorkloadController):
                 self._create(stored, checked=number > 0)
             return None
         taken = {index_of(pod) for pod in [*live, *leaving]} | counts.done | counts.lost
-        free = [index for index in range(completions or 0) if index not in taken][:missing]
+        free = list(islice((index for index in range(completions or 0) if index not in taken), missing))
         waits = {index: self._wait_of_index(spec, counts.replaceable.get(index)) for index in free}
         ready = [index for index, wait in waits.items() if wait <= 0]
         for index in ready:

@@ -47,10 +47,10 @@ def _place_problems(endpoint: Json, path: str) -> Iterator[FieldProblem]:
 
 
 def _ip_problems(text: str, path: str) -> Iterator[FieldProblem]:
-    if problem := names.ip_address(text):
-        yield bad_value(path, text, problem)
+    address = names.parse_address(text)
+    if address is None:
+        yield bad_value(path, text, str(names.ip_address(text)))
         return
-    address = ipaddress.ip_address(text if ":" in text else ".".join(str(int(part)) for part in text.split(".")))
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_unspecified:
         yield bad_value(path, text, f"may not be unspecified ({text})")

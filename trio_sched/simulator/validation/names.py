@@ -193,22 +193,29 @@ def port_number(number: int) -> str | None:
     return None if 0 < number < 65536 else "must be between 1 and 65535, inclusive"
 
 
-def ip_address(text: str) -> str | None:
-    """An IPv4 or IPv6 address; leading zeros are taken, as in fields that always took them."""
-    parts = text.split(".")
-    if len(parts) == 4 and all(re.fullmatch(r"0*\d{1,3}", part) and int(part) < 256 for part in parts):
-        return None
+def parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that *text* is; numbers may have leading zeros, as in fields that always took them."""
     try:
-        ipaddress.ip_address(text)
+        found = ipaddress.ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
     except ValueError:
+        return None
+    return None if "%" in text else found
+
+
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9])0+(?=[0-9])")
+
+
+def ip_address(text: str) -> str | None:
+    """An IPv4 or IPv6 address, see `parse_address`."""
+    if parse_address(text) is None:
         return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    return None if "%" not in text else "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    return None
 
 
 def cidr(text: str) -> str | None:
     """A network as address and bits."""
     address, slash, bits = text.partition("/")
     limit = 128 if ":" in address else 32
-    if slash and ip_address(address) is None and re.fullmatch(r"\d{1,3}", bits) and int(bits) <= limit:
+    if slash and ip_address(address) is None and re.fullmatch(r"[0-9]{1,3}", bits) and int(bits) <= limit:
         return None
     return "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.simulator.field_problems import (
     FieldProblem,
@@ -231,9 +231,6 @@ def _is_strictly_within(part: str, whole: str) -> bool:
     return inner.version == outer.version and inner.prefixlen > outer.prefixlen and inner.network_address in outer
 
 
-def _network(cidr: str) -> Any:
-    """A network; numbers may have leading zeros, which fields like these always took."""
+def _network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     address, _, bits = cidr.partition("/")
-    if ":" not in address:
-        address = ".".join(str(int(part)) for part in address.split("."))
-    return ipaddress.ip_network(f"{address}/{bits}", strict=False)
+    return ipaddress.ip_network(f"{names.parse_address(address)}/{bits}", strict=False)
