@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
@@ -43,16 +43,21 @@ class EmbeddedCaller:
         Raises:
             ConnectionFailed: there is no response.
         """
-        with self._limited():
-            response = await self._answer(method, target, headers, body)
-            if isinstance(response.body, bytes):
-                return Reply(response.status, _pairs(response.headers), response.body)
-            pieces, whole = _Pieces(response, self.name), b""
-            try:
-                while piece := await pieces.receive():
-                    whole += piece
-            finally:
-                response.body.close()
+        if self.request_seconds == math.inf:
+            return await self._reply(method, target, headers, body)
+        with self._time_limit():
+            return await self._reply(method, target, headers, body)
+
+    async def _reply(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> Reply:
+        response = await self._answer(method, target, headers, body)
+        if isinstance(response.body, bytes):
+            return Reply(response.status, _pairs(response.headers), response.body)
+        pieces, whole = _Pieces(response, self.name), b""
+        try:
+            while piece := await pieces.receive():
+                whole += piece
+        finally:
+            response.body.close()
         return Reply(response.status, pieces.headers, whole)
 
     @asynccontextmanager
@@ -64,7 +69,7 @@ class EmbeddedCaller:
         Raises:
             ConnectionFailed: there is no response.
         """
-        with self._limited():
+        with nullcontext() if self.request_seconds == math.inf else self._time_limit():
             response = await self._answer(method, target, headers, body)
         try:
             yield _Pieces(response, self.name)
@@ -83,9 +88,6 @@ class EmbeddedCaller:
             raise ConnectionFailed(self.name, str(error), may_have_reached_server=False) from error
         except ReplyDropped as error:
             raise ConnectionFailed(self.name, str(error), may_have_reached_server=True) from error
-
-    def _limited(self) -> AbstractContextManager[None]:
-        return _UNLIMITED if self.request_seconds == math.inf else self._time_limit()
 
     @contextmanager
     def _time_limit(self) -> Generator[None, None, None]:
@@ -132,5 +134,4 @@ def _pairs(headers: Mapping[str, str]) -> Headers:
     return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
-_UNLIMITED: Final = nullcontext()
 _JSON_PAIRS: Final = [(name.encode(), value.encode()) for name, value in JSON_HEADERS.items()]

@@ -42,6 +42,7 @@ HOSTILE: Final[dict[str, bytes]] = {
     "JSON objects": b'{"a":' * LEVELS + b"1" + b"}" * LEVELS,
     "JSON arrays in an object": b'{"a":' + b"[" * LEVELS + b"]" * LEVELS + b"}",
     "just too deep": b'{"a":' + b"[" * 260 + b"]" * 260 + b"}",
+    "numbers without room": b'{"apiVersion": "v1", "kind": 1e400, "a": -1e999, "b": ' + b"9" * 10_000 + b"}",
     "block sequences": b"- " * LEVELS + b"a",
     "complex keys": b"? " * LEVELS + b"a",
     "aliases of aliases": _bomb(9, TEN_TIMES, "[x, x, x, x, x, x, x, x, x, x]").encode(),

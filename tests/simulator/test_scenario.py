@@ -69,19 +69,43 @@ def test_items_of_typed_lists_inherit_what_the_list_says() -> None:
         ),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nmetadata: {name: b}\n",
-            r'cluster\.yaml, line 1 \(document 1\): line 4: key "metadata" already set in map',
+            r'cluster\.yaml, line 4 \(document 1\): key "metadata" already set in map',
+        ),
+        (
+            '{"apiVersion": "v1", "kind": "Node",\n"metadata": {"name": "a",\n"name" : "b"}}',
+            r'cluster\.yaml, line 3 \(document 1\): duplicate field "metadata\.name"',
+        ),
+        (
+            '{"apiVersion": "v1", "kind": "Node"}\n{"kind": "Node", "x": [{"a": 1},\n {"a": {}, "b": ["a"], "a": 1}]}',
+            r'cluster\.yaml, line 3 \(document 2\): duplicate field "x\[1\]\.a"',
+        ),
+        (
+            '{"apiVersion": "v1",\n"kind": "Node", "spec": 1e400}',
+            r"cluster\.yaml, line 2, column 25 \(document 1\): json: cannot unmarshal number 1e400 into Go value",
+        ),
+        (
+            '{"apiVersion": "v1",\n"kind": "Node", "x": "18446744073709551616 {",\n"y": 18446744073709551616}',
+            r"cluster\.yaml, line 3, column 6 \(document 1\): json: the number 18446744073709551616 does not fit",
+        ),
+        (
+            "a: {b: 1, c: [2,\n .inf]}",
+            r"cluster\.yaml, line 2, column 2 \(document 1\): json: unsupported value: \+Inf",
+        ),
+        (
+            "a: &x\n  1: 2\n  ~: 3\nb: *x",
+            r"cluster\.yaml, line 3, column 3 \(document 1\): unsupported map key of type: %!s\(<nil>\)",
         ),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n",
-            r"cluster\.yaml, line 3 \(document 1\): Node: metadata\.name: must be a text; put it in quotes, not False",
+            r"cluster\.yaml, line 3 \(document 1\): Node: metadata\.name: must be a text; put it in quotes, not false",
         ),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: x, labels: {a: 'x', gpu: true}}\n",
-            r"cluster\.yaml, line 3 .*: Node x: metadata\.labels\[gpu\]: must be a text; put it in quotes, not True",
+            r"cluster\.yaml, line 3 .*: Node x: metadata\.labels\[gpu\]: must be a text; put it in quotes, not true",
         ),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: x, annotations: [a]}\n",
-            r"cluster\.yaml, .*: Node x: metadata\.annotations: must be a mapping, not \['a'\]",
+            r"cluster\.yaml, .*: Node x: metadata\.annotations: must be a mapping, not \[\"a\"\]",
         ),
         ("- 1", r"cluster\.yaml, line 1 \(document 1\): expected an object, found a list"),
     ],

@@ -1,4 +1,4 @@
-"""Objects of JSON that follow each other in one text, as JSON lines have them, and jq writes."""
+"""The tokens of JSON, and objects that follow each other in one text, as JSON lines have them, and jq writes."""
 
 import json
 import re
@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+TOKEN: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+)')
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 

@@ -1,16 +1,20 @@
 """Reads YAML or JSON into plain values: dictionaries, lists, texts, numbers, truth values and None."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError, shortened
-from trio_sched.documents.json_runs import places_of_objects
+from trio_sched.documents.files import position_after
+from trio_sched.documents.json_duplicates import duplicate_keys, may_have_duplicates
+from trio_sched.documents.json_runs import TOKEN, places_of_objects
 from trio_sched.documents.yaml_lists import read_list
 from trio_sched.documents.yaml_reader import PlainDocument, read_plain_documents
 
 _64_BITS: Final = range(-(1 << 63), 1 << 64)
+_MOST_DIGITS: Final = 20
 
 
 def read_plain(text: str) -> Iterator[PlainDocument]:
@@ -22,17 +26,19 @@ def read_plain(text: str) -> Iterator[PlainDocument]:
     if text.lstrip().startswith("{"):
         try:
             value = msgspec.json.decode(text)
-        except RecursionError:
-            raise _too_deep() from None
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             places = places_of_objects(text)  # YAML's own maps begin with a brace as well
         else:
-            yield PlainDocument(_checked(value), 1, ())
+            yield _document(value, text, 0, len(text), 1)
             return
         line, counted = 1, 0
         for start, end in places:
             line, counted = line + text.count("\n", counted, start), start
-            yield PlainDocument(_checked(msgspec.json.decode(text[start:end])), line, ())
+            try:
+                value = msgspec.json.decode(text[start:end])
+            except (msgspec.ValidationError, RecursionError):  # its syntax is right
+                raise _misfit(text, start) from None
+            yield _document(value, text, start, end, line)
         if places:
             return
     large = read_list(text)
@@ -42,26 +48,56 @@ def read_plain(text: str) -> Iterator[PlainDocument]:
         yield large
 
 
-def _checked(value: Any) -> Any:
-    """*value*, an object, if it is flat enough and its whole numbers have 64 bits, as an API server's have.
+def _document(value: Any, text: str, start: int, end: int, line: int) -> PlainDocument:
+    """The document *value*, read of *text* from *start* to *end*, in *line*.
 
     Raises:
-        DocumentError: it is not.
+        DocumentError: it is nested too deep, or a whole number has more than 64 bits.
     """
     level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
+    depth = keys = 0
+    while level:
+        depth += 1
         below: list[Any] = []
         for whole in level:
-            for part in whole.values() if isinstance(whole, dict) else whole:
-                if isinstance(part, dict | list):
-                    below.append(part)
-                elif isinstance(part, int) and part not in _64_BITS:
-                    raise DocumentError(f"json: the number {shortened(str(part), 40)} does not fit into 64 bits")
-        if not below:
-            return value
+            parts = whole
+            if isinstance(whole, dict):
+                keys += len(whole)
+                parts = whole.values()
+            for one in parts:
+                if isinstance(one, dict | list):
+                    below.append(one)
+                elif isinstance(one, int) and one not in _64_BITS:
+                    raise _misfit(text, start)
+        if depth > MAX_DEPTH:
+            raise _misfit(text, start)
         level = below
-    raise _too_deep()
+    duplicates = duplicate_keys(text, start, line) if may_have_duplicates(text[start:end], keys) else ()
+    return PlainDocument(value, line, tuple(duplicates))
 
 
-def _too_deep() -> DocumentError:
-    return DocumentError(f"json: exceeded max depth of {MAX_DEPTH}")
+def _misfit(text: str, start: int) -> DocumentError:
+    """What an API server cannot take of the object at *start*: its first number that is too large, or its depth."""
+    depth, problem = 0, f"json: exceeded max depth of {MAX_DEPTH}"
+    for match in TOKEN.finditer(text, start):
+        token, depth = match[1], depth + _STEPS.get(match[1], 0)
+        if token[0] in "-0123456789" and (problem_of_number := _problem_of_number(token)):
+            problem = problem_of_number
+            break
+        if depth > MAX_DEPTH:
+            break
+    line, column = position_after(text[: match.start(1)])
+    return DocumentError(problem, line=line, column=column)
+
+
+_STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
+
+
+def _problem_of_number(token: str) -> str:
+    """Why a number of JSON has no room in 64 bits; empty if it has."""
+    if not math.isfinite(float(token)):
+        return f"json: cannot unmarshal number {shortened(token, 40)} into Go value of type float64"
+    digits = token.removeprefix("-")
+    if digits.isdecimal() and (len(digits) > _MOST_DIGITS or int(token) not in _64_BITS):
+        return f"json: the number {shortened(token, 40)} does not fit into 64 bits"
+    return ""

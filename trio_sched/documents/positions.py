@@ -6,16 +6,14 @@ import json
 import re
 from bisect import bisect_right
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError
-from trio_sched.documents.json_runs import places_of_objects
+from trio_sched.documents.json_runs import TOKEN, places_of_objects
 from trio_sched.documents.yaml_lists import parts_of_list
 from trio_sched.documents.yaml_nodes import Node, compose_documents
-
-_TOKEN: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+)')
 
 
 class _Items(msgspec.Struct):
@@ -153,7 +151,7 @@ class _JsonComposer:
         return node
 
     def _next(self) -> tuple[str, Node]:
-        match = _TOKEN.match(self._text, self._at)
+        match = TOKEN.match(self._text, self._at)
         if match is None:
             raise IndexError
         self._at = match.end()

@@ -30,11 +30,22 @@ _FIRST_EXPONENT: Final = 1e21
 
 
 @frozen
+class DuplicateKey:
+    """A key that a mapping has twice, in the words of the YAML library."""
+
+    line: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.problem}"
+
+
+@frozen
 class YamlDocument:
     """A document and what was wrong with its keys."""
 
     tree: Tree
-    duplicates: tuple[str, ...]
+    duplicates: tuple[DuplicateKey, ...]
 
     @property
     def duplicates_text(self) -> str | None:
@@ -49,8 +60,8 @@ class PlainDocument:
     value: Any
     line: int
     """Where it begins, from 1."""
-    duplicates: tuple[str, ...]
-    """What is said of keys that are there twice; the last one counts."""
+    duplicates: tuple[DuplicateKey, ...]
+    """Of keys that are there twice the last one counts."""
 
 
 def read_yaml(text: str) -> YamlDocument:
@@ -72,15 +83,39 @@ def read_plain_documents(text: str) -> Iterator[PlainDocument]:
     """
     for node in compose_documents(text):
         decoder = _Decoder()
-        value = _to_plain(_with_text_keys(decoder.decode(node, 0)))
+        decoded = decoder.decode(node, 0)
+        try:
+            value = _to_plain(_with_text_keys(decoded))
+        except DocumentError as error:
+            place = _unfit_for_json(node)
+            raise (place.error(str(error)) if place is not None else error) from error
         yield PlainDocument(value, node.line, tuple(decoder.duplicates))
+
+
+def _unfit_for_json(root: Node) -> Node | None:
+    """The first key or scalar below *root* that JSON has no form for, as `_key_text` and `_require_finite` say."""
+    waiting = [(root, False)]
+    while waiting:
+        node, is_key = waiting.pop()
+        for key, value in reversed(node.pairs or ()):
+            waiting += (value, False), (key, True)
+        waiting += ((item, False) for item in reversed(node.items or ()))
+        if node.pairs is None and node.items is None and (node.plain or node.tag):
+            scalar = resolve_scalar(node.text, node.tag)
+            if is_key:
+                is_unfit = scalar is None or (isinstance(scalar, int) and scalar >= 1 << 63)
+            else:
+                is_unfit = isinstance(scalar, float) and not math.isfinite(scalar)
+            if is_unfit and node.alias is None:
+                return node
+    return None
 
 
 @define(eq=False)
 class _Decoder:
     """Turns nodes into values: aliases followed, merges merged, scalars understood."""
 
-    duplicates: list[str] = field(factory=list)
+    duplicates: list[DuplicateKey] = field(factory=list)
     _open_aliases: set[Node] = field(factory=set)
     _count: int = 0
     _aliased: int = 0
@@ -129,7 +164,7 @@ class _Decoder:
             value = self.decode(value_node, depth + 1)
             if (type(key), key) in mapping:
                 shown = shortened(go_syntax(key))
-                self.duplicates.append(f"line {value_node.line}: key {shown} already set in map")
+                self.duplicates.append(DuplicateKey(value_node.line, f"key {shown} already set in map"))
             mapping[type(key), key] = value
 
     def _merge(self, mapping: _Typed, node: Node, depth: int) -> None:
@@ -182,10 +217,10 @@ def _allowed_ratio(count: int) -> float:
     return max(0.10, 0.99 - 0.89 * (count - _PLENTY) / (_TOO_MANY - _PLENTY))
 
 
-def _listed(duplicates: tuple[str, ...]) -> str:
+def _listed(duplicates: tuple[DuplicateKey, ...]) -> str:
     left_out = len(duplicates) - _SHOWN_DUPLICATES
     rest = [f"and {left_out} more"] if left_out > 0 else []
-    return "\n  ".join(["yaml: unmarshal errors:", *duplicates[:_SHOWN_DUPLICATES], *rest])
+    return "\n  ".join(["yaml: unmarshal errors:", *map(str, duplicates[:_SHOWN_DUPLICATES]), *rest])
 
 
 def _with_text_keys(value: Any) -> Any:

@@ -26,7 +26,7 @@ def duplicate_fields(body: bytes, content_type: str) -> tuple[list[str], str]:
     try:
         text = decode_text(body)
         if media_type(content_type) == YAML_TYPE:
-            found = [*next(read_plain_documents(text)).duplicates]
+            found = [*map(str, next(read_plain_documents(text)).duplicates)]
             return found, "\n  ".join(["yaml: unmarshal errors:", *found[:_SHOWN]])
         found = [f"duplicate field {quote(shortened(path))}" for path in _twice(read_json(text), "")]
     except DocumentError as error:

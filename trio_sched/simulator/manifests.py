@@ -158,7 +158,7 @@ def _read_text(source: SourceText, read: ReadManifests) -> None:
     try:
         for one in read_plain(source.text()):
             problems += (
-                ManifestProblem(text=duplicate, source=source.name, document=document, line=one.line)
+                ManifestProblem(text=duplicate.problem, source=source.name, document=document, line=duplicate.line)
                 for duplicate in one.duplicates
             )
             if one.value is not None:

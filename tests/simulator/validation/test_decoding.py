@@ -31,7 +31,7 @@ def test_what_is_right_is_taken_as_it_is() -> None:
     [
         ({"priority": "high"}, "spec.priority: must be a whole number of 32 bits, not 'high'"),
         ({"priority": 1 << 31}, "spec.priority: must be a whole number of 32 bits, not 2147483648"),
-        ({"priority": True}, "spec.priority: must be a whole number of 32 bits, not True"),
+        ({"priority": True}, "spec.priority: must be a whole number of 32 bits, not true"),
         ({"priority": 1.5}, "spec.priority: must be a whole number of 32 bits, not 1.5"),
         ({"hostNetwork": "yes"}, "spec.hostNetwork: must be true or false, not 'yes'"),
         ({"nodeSelector": {"a": 5}}, "spec.nodeSelector[a]: must be a text; put it in quotes, not 5"),

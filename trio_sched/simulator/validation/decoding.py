@@ -5,6 +5,7 @@ Source: the decoder of ``sigs.k8s.io/json``, whose error texts clients show.
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64decode, b64encode
 from datetime import datetime
@@ -219,7 +220,8 @@ class _Reader:
         return self._refuse(value, path, words, text)
 
     def _refuse(self, value: Any, path: str, words: str, decoder_text: str) -> Any:
-        text = f"must be {words}, not {shortened(repr(value))}"
+        shown = repr(value) if isinstance(value, str) else json.dumps(value)
+        text = f"must be {words}, not {shortened(shown)}"
         self._found.wrong.append(WrongType(shortened(path), text, decoder_text))
         return _WRONG
 
