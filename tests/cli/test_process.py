@@ -225,6 +225,20 @@ print("loaded:", loaded, "of ours:", sum(name.startswith("trio_sched") for name 
     assert int(last.rpartition(" ")[2]) < 40
 
 
+UNUSED: Final = ("httpx", "hypercorn", "numpy.ma", "prometheus_client", "trio_sched.cel.program")
+
+
+def test_a_simulation_imports_nothing_that_it_does_not_use(small_cluster: Path) -> None:
+    source = f"""
+import sys
+from trio_sched.cli.main import main
+main(["simulate", "-f", {str(small_cluster)!r}])
+print("loaded:", [name for name in {UNUSED!r} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
 def test_completions_name_commands_flags_and_files(run: Run) -> None:
     def completed(words: str, index: int) -> list[str]:
         line = f'COMP_WORDS="{words}" COMP_CWORD={index} _TRIO_SCHED_COMPLETE=bash_complete "$@"'

@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
 from trio_sched.cli.commands import COMMANDS, NAME, LazyCommand, listed_commands, near_command
@@ -71,10 +72,12 @@ def _run(arguments: list[str]) -> ExitCode:
 
 
 def _run_command(name: str, lazy: LazyCommand, arguments: list[str]) -> ExitCode:
-    import click
+    with _unwatched_imports():
+        import click
 
+        command = lazy.load()
     try:
-        code = lazy.load().main(
+        code = command.main(
             arguments,
             prog_name=f"{NAME} {name}",
             standalone_mode=False,
@@ -112,12 +115,23 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
 
         sys.stdout.write(f"{version_text(flags.version)}\n")
         return ExitCode.OK
-    gc.disable()  # imports leave no garbage, and looking for it takes a tenth of their time
-    try:
+    with _unwatched_imports():
         from trio_sched.cli.run import run
-    finally:
-        gc.enable()
     return run(flags)
+
+
+@contextmanager
+def _unwatched_imports() -> Generator[None, None, None]:
+    """Keep the garbage collector from what is imported: it is no garbage, and looking at it takes a tenth of a second.
+
+    When the collector is enabled again, everything that was made meanwhile is new to it; so it is frozen first.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _usage_before(error: FlagError) -> str:

@@ -29,7 +29,6 @@ from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import (
     ApiServer,
     Controllers,
-    InProcessTransport,
     populate,
     run_kubelets,
     serve,
@@ -262,7 +261,7 @@ class Activity:
 async def in_process_clients(server: ApiServer, settings: DaemonSettings) -> AsyncGenerator[Clients, None]:
     """Connections to *server*, limited as *settings* say."""
     limits: ClientConnection = settings.config.client_connection
-    transport, caller = InProcessTransport(server), EmbeddedCaller(server, EMBEDDED.server)
-    open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, transport=transport, caller=caller)
+    caller = EmbeddedCaller(server, EMBEDDED.server)
+    open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, caller=caller)
     async with open_client() as main, open_client() as events, open_client() as leases:
         yield Clients(main=main, events=events, leases=leases)

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
 from trio_sched.engine.plugin_calls import call_filter, call_pre_filter, call_status_hook, check_nodes, explain
+from trio_sched.engine.return_values import distinct_codes
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status, unresolvable
@@ -102,7 +103,7 @@ class FilterOutcome:
             if not given.any():
                 continue
             nodes, codes = failed[given], codes[given]
-            for code in np.unique(codes).tolist():
+            for code in distinct_codes(codes):
                 yield explain(hook, verdicts, code), nodes[codes == code].tolist()
             failed = failed[~given]
 

@@ -34,6 +34,7 @@ from trio_sched.engine.hook_failure import HookFailed, raised, wrong_return_valu
 from trio_sched.engine.placement_values import MAX_PLACEMENTS, MAX_VICTIMS, read_placements, read_victims
 from trio_sched.engine.return_values import (
     check_score_range,
+    distinct_codes,
     read_node_scores,
     read_permit,
     read_pre_filter,
@@ -172,7 +173,7 @@ def _verdicts(hook: BoundHook, args: Args, returned: Any) -> Verdicts:
     """
     assert isinstance(hook, FilterHook)
     verdicts = read_verdicts(hook, returned, len(args[1]))
-    for code in np.unique(verdicts.codes).tolist():
+    for code in distinct_codes(verdicts.codes):
         if code:
             try:
                 status = verdicts.explain(code)

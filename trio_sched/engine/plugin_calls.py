@@ -30,6 +30,7 @@ from trio_sched.engine.placement_values import MAX_PLACEMENTS, MAX_VICTIMS, read
 from trio_sched.engine.return_values import (
     SUPPORTED,
     check_registration,
+    distinct_codes,
     read_node_scores,
     read_permit,
     read_post_filter,
@@ -152,7 +153,7 @@ def check_nodes(hook: FilterHook, verdicts: Verdicts, reached: BoolArray) -> Non
     Raises:
         HookFailed: it did.
     """
-    for code in np.unique(verdicts.codes[reached]).tolist():
+    for code in distinct_codes(verdicts.codes[reached]):
         if code:
             explain(hook, verdicts, code)
 

@@ -14,6 +14,7 @@ from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.nominated_pods import NominatedRows, run_filters_with_nominated_pods
 from trio_sched.engine.plugin_calls import call_filter, call_status_hook, explain
 from trio_sched.engine.profile import Profile
+from trio_sched.engine.return_values import distinct_codes
 from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -168,7 +169,7 @@ def _ask(
         else:
             verdicts = call_filter(hook, pod, nodes, state)
             passes = verdicts.passes
-            for code in np.unique(verdicts.codes[~passes]).tolist():
+            for code in distinct_codes(verdicts.codes[~passes]):
                 note(explain(hook, verdicts, code), np.flatnonzero(verdicts.codes == code).tolist())
     except HookFailed as failed:
         return PluginVerdict(plugin=hook.plugin, passed=0, error=str(failed)), np.zeros(len(nodes), dtype=np.bool_)

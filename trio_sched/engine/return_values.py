@@ -20,8 +20,8 @@ from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.status import REJECTED, Code, Status
-from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, Verdicts, Wait
-from trio_sched.snapshot.arrays import Int64Array
+from trio_sched.plugin_api.verdicts import CodeArray, PostFilterResult, PreFilterResult, PreFlight, Verdicts, Wait
+from trio_sched.snapshot.arrays import BoolArray, Int64Array
 
 MAX_SCORE: Final = 100
 _CODES: Final = frozenset(map(int, Code))
@@ -183,6 +183,18 @@ def read_verdicts(hook: FilterHook, verdicts: object, count: int) -> Verdicts:
         problem = f"Verdicts whose may_fail is {describe_value(may_fail)}"
         raise wrong_return_value(hook, verdicts, problem, "use True or False")
     return Verdicts(codes, explain, may_fail)
+
+
+def distinct_codes(codes: CodeArray | BoolArray) -> list[int]:
+    """The different *codes*, in ascending order.
+
+    What ``np.unique`` returns, which would import ``numpy.ma`` in the midst of the first attempt to schedule.
+    """
+    ordered = np.sort(codes)
+    is_first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    distinct: list[int] = ordered[is_first].tolist()
+    return distinct
 
 
 def read_node_scores(hook: BoundHook, scores: Sequence[Any]) -> Int64Array:

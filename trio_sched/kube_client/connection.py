@@ -77,7 +77,7 @@ class KubeClient:
 
     Attributes:
         settings: of the server.
-        pool: the connections; None if the requests go through a transport that was passed in.
+        pool: the connections; None if the requests go through a caller or transport that was passed in.
         request_seconds: the timeout of a whole request.
         observer: told about every request; None: nobody.
         check_write: called right before each request that is no GET is sent; raises `WriteNotPermitted` to prevent it.
@@ -362,14 +362,18 @@ async def connect(
         max_connections: requests in flight; more wait in a queue.
         request_seconds: the timeout of a whole request.
         transport: sends the requests instead of network connections: to an API server in this process. It stays open.
-        caller: beside *transport*, sends what goes through no httpx client, which is nearly everything.
+        caller: sends what goes through no httpx client, which is nearly everything; the rest needs *transport*, too.
 
     Raises:
         KubeconfigError: a certificate, key or proxy is not usable.
     """
     tls = TlsSource(settings.tls)
     pool: Pool | None = None
-    if transport is None:
+    if caller is None and transport is not None:
+        from trio_sched.kube_client.transport import HttpxCaller
+
+        caller = HttpxCaller(transport, settings.server, request_seconds=request_seconds)
+    elif caller is None:
         if settings.is_tls:
             tls.context()  # unusable certificates are an error at the start, not on the first request
         caller = pool = Pool(
@@ -378,10 +382,6 @@ async def connect(
             max_connections=max_connections,
             request_seconds=request_seconds,
         )
-    elif caller is None:
-        from trio_sched.kube_client.transport import HttpxCaller
-
-        caller = HttpxCaller(transport, settings.server, request_seconds=request_seconds)
     credentials = Credentials(settings, tls if pool is not None and settings.is_tls else None)
     client = KubeClient(
         settings,

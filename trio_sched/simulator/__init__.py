@@ -8,24 +8,29 @@ milliseconds. ``ApiServer`` answers requests; ``InProcessTransport`` carries the
 This package shares no code with ``kube_client``, so that one misreading of the API cannot be in both.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.bootstrap_roles import allows_by_bootstrap_roles
 from trio_sched.simulator.clock import EPOCH_OF_TESTS, jumping_clock, trio_clock, wall_clock
 from trio_sched.simulator.controllers.together import Controllers
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
-from trio_sched.simulator.in_process import InProcessTransport
 from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
 from trio_sched.simulator.manifests import ManifestError
-from trio_sched.simulator.pretend_extender import (
-    Asked,
-    ExtenderTransport,
-    PretendExtender,
-    leaving,
-    scoring,
-    serve_extender,
-)
 from trio_sched.simulator.scenario import load_manifests, populate
 from trio_sched.simulator.serve import serve
+
+if TYPE_CHECKING:
+    from trio_sched.simulator.in_process import InProcessTransport
+    from trio_sched.simulator.pretend_extender import (
+        Asked,
+        ExtenderTransport,
+        PretendExtender,
+        leaving,
+        scoring,
+        serve_extender,
+    )
 
 __all__ = [
     "EPOCH_OF_TESTS",
@@ -51,3 +56,23 @@ __all__ = [
     "trio_clock",
     "wall_clock",
 ]
+
+_OVER_HTTPX = {
+    "InProcessTransport": "in_process",
+    **dict.fromkeys(
+        ("Asked", "ExtenderTransport", "PretendExtender", "leaving", "scoring", "serve_extender"), "pretend_extender"
+    ),
+}
+"""Name → module."""
+
+
+def __getattr__(name: str) -> Any:
+    """What needs httpx is imported when it is first used: that takes long, and simulations do without it."""
+    if name not in _OVER_HTTPX:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_OVER_HTTPX[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

@@ -1,6 +1,7 @@
 """Schemas of custom resources: what is unknown, what is filled in, and what is wrong with an object.
 
 A schema is that of a CustomResourceDefinition, ``openAPIV3Schema``: objects, lists and scalars with rules, nested.
+CEL is imported for the first rule or pattern: it takes a while, and most clusters have neither.
 """
 
 from __future__ import annotations
@@ -8,15 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from attrs import field, frozen
 
 from trio_sched.cel.errors import CompileError, EvaluationError
-from trio_sched.cel.expression import Expression, compile_expression
-from trio_sched.cel.regexes import compiled
-from trio_sched.cel.types import DYN
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import quote
 from trio_sched.errors import nearest_name
@@ -31,6 +29,9 @@ from trio_sched.simulator.field_problems import (
 )
 from trio_sched.simulator.validation.decoding import Decoded, UnknownField, decode
 from trio_sched.simulator.validation.text_formats import FORMATS
+
+if TYPE_CHECKING:
+    from trio_sched.cel.expression import Expression
 
 Json = dict[str, Any]
 
@@ -327,8 +328,12 @@ def is_pattern(text: str) -> bool:
 
 
 def _pattern(given: Any) -> Any:
+    if not isinstance(given, str) or not given:
+        return None
+    from trio_sched.cel.regexes import compiled
+
     try:
-        return compiled(given) if isinstance(given, str) and given else None
+        return compiled(given)
     except (EvaluationError, UnicodeError):
         return None
 
@@ -339,6 +344,9 @@ def _rules(given: Any, *, of_changes: bool) -> Iterator[tuple[Expression, Json]]
             continue
         if (_OLD.search(rule["rule"]) is not None) is not of_changes:
             continue
+        from trio_sched.cel.expression import compile_expression
+        from trio_sched.cel.types import DYN
+
         try:
             yield compile_expression(rule["rule"], {"self": DYN, "oldSelf": DYN} if of_changes else {"self": DYN}), rule
         except CompileError:  # it needs the types of the schema, which are not declared here

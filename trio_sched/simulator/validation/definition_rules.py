@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from trio_sched.cel.errors import CompileError
-from trio_sched.cel.expression import compile_expression
-from trio_sched.cel.parser import parse
-from trio_sched.cel.types import BOOL, DYN
 from trio_sched.simulator.field_problems import FieldProblem, bad_value, required, unsupported
 
 _FIELDS: Final[Mapping[str, type]] = {
@@ -40,6 +37,10 @@ def rule_problems(rule: Any, path: str) -> Iterator[FieldProblem]:
 
 
 def _expression_problem(text: str) -> str | None:
+    from trio_sched.cel.expression import compile_expression  # CEL takes a while to import, and few clusters need it
+    from trio_sched.cel.parser import parse
+    from trio_sched.cel.types import BOOL, DYN
+
     try:
         parse(text)
     except CompileError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.cel.device_selector import compile_device_selector
 from trio_sched.cel.errors import CompileError
 from trio_sched.simulator.field_problems import (
     FieldProblem,
@@ -159,6 +158,9 @@ def selector_problems(selectors: list[Json], path: str) -> Iterator[FieldProblem
 
 def expression_problem(expression: str) -> str | None:
     """What is wrong with an expression about a device; None if nothing is."""
+    # CEL takes a while to import, and few clusters need it.
+    from trio_sched.cel.device_selector import compile_device_selector
+
     try:
         compile_device_selector(expression)
     except CompileError as error:
