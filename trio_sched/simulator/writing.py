@@ -84,6 +84,8 @@ def _unreadable(resource: ResourceType, why: str) -> ApiError:
 
 def _check_kind(resource: ResourceType, fields: Json) -> None:
     kind, api_version = fields.get("kind"), fields.get("apiVersion")
+    if kind == resource.kind and api_version == resource.api_version:
+        return
     for name, value in (("kind", kind), ("apiVersion", api_version)):
         if not isinstance(value, str | None):
             raise bad_request(f"{name} must be a text, not {shortened(repr(value))}")
