@@ -179,8 +179,9 @@ class _Checker:
         found += rules.problems(manifest.fields)
         if "uid" not in metadata:  # one with a uid exists in the cluster that it was dumped from
             found += rules.sent_problems(manifest.fields)
-        self.problems += (manifest.problem(one.message, one.field) for one in found)
-        if not found and self._is_new(manifest, resource):
+        if found:
+            self.problems += (manifest.problem(one.message, one.field) for one in found)
+        elif self._is_new(manifest, resource):
             if resource.collection == "pods":
                 self._share_parts(manifest.fields)
             metadata.pop("managedFields", None)  # much of a dump, and nobody's here
@@ -222,12 +223,12 @@ class _Checker:
         fields = manifest.fields
         message = message_of_kind(resource.api_version, resource.kind)
         decoded = decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
-        wrong, unknown = decoded.wrong, decoded.unknown
         manifest.fields = decoded.fields
-        self.problems += (manifest.problem(one.text, one.path) for one in wrong)
-        kept = self.checked.warnings if self.lenient or _is_dumped(fields) else self.problems
-        kept += (manifest.problem(one.text, one.path) for one in unknown)
-        if wrong:
+        if decoded.wrong or decoded.unknown:
+            self.problems += (manifest.problem(one.text, one.path) for one in decoded.wrong)
+            kept = self.checked.warnings if self.lenient or _is_dumped(fields) else self.problems
+            kept += (manifest.problem(one.text, one.path) for one in decoded.unknown)
+        if decoded.wrong:
             return False
         metadata = manifest.fields.setdefault("metadata", {})
         if not metadata.get("name") and not metadata.get("generateName"):
