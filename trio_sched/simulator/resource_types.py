@@ -25,7 +25,7 @@ class ResourceType:
     """One resource in one API version.
 
     Attributes:
-        storage: the collection its objects are kept in; versions of one resource share it.
+        storage: names the collection, if it is not the resource's own; versions of one resource share it.
         subresources: names such as ``status`` and ``scale``.
         counts_generations: ``metadata.generation`` is kept, rising when the spec changes.
         blind_updates: a PUT without ``resourceVersion`` is accepted.
@@ -34,6 +34,8 @@ class ResourceType:
         schema: what the fields of a custom resource may be, if its definition says that.
         printed_columns: for custom ones, what their tables show, as their definition has it.
         scale_paths: for custom ones, where the wanted and the actual number of replicas and the selector stand.
+        collection: the collection of the store that holds these objects.
+        has_status: status is written through a subresource of its own.
     """
 
     group: str
@@ -55,6 +57,8 @@ class ResourceType:
     printed_columns: tuple[dict[str, Any], ...] = ()
     api_version: str = field(init=False)
     qualified: str = field(init=False)
+    collection: str = field(init=False)
+    has_status: bool = field(init=False)
     prefix: bytes = field(init=False)
 
     @api_version.default
@@ -65,6 +69,14 @@ class ResourceType:
     def _qualified(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
+    @collection.default
+    def _collection(self) -> str:
+        return self.storage or self.qualified
+
+    @has_status.default
+    def _has_status(self) -> bool:
+        return "status" in self.subresources
+
     @prefix.default
     def _prefix(self) -> bytes:
         return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
@@ -73,16 +85,6 @@ class ResourceType:
     def singular(self) -> str:
         """The name for one of them, as kubectl takes it."""
         return self.kind.lower()
-
-    @property
-    def collection(self) -> str:
-        """The collection of the store that holds these objects."""
-        return self.storage or self.qualified
-
-    @property
-    def has_status(self) -> bool:
-        """Whether status is written through a subresource of its own."""
-        return "status" in self.subresources
 
 
 # A line per group ("-": the core group) with its versions, preferred first; below it one per resource: plural, kind,
