@@ -293,8 +293,10 @@ class _Kubelets:
 def annotated_number(fields: Json, name: str) -> float | None:
     """The finite number in the annotation *name* of a pod; None if there is none, or it is no number."""
     text = (fields["metadata"].get("annotations") or {}).get(name)
+    if text is None:
+        return None
     try:
-        number = math.nan if text is None else float(text)
+        number = float(text)
     except ValueError:
         return None
     return number if math.isfinite(number) else None

@@ -20,7 +20,7 @@ from trio_sched.simulator.shared_parts import part_sharer
 from trio_sched.simulator.validation.custom_schemas import decode_custom
 from trio_sched.simulator.validation.decoding import decode
 from trio_sched.simulator.validation.metadata import metadata_problems
-from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
+from trio_sched.simulator.validation.shapes import fields_of
 
 Json = dict[str, Any]
 
@@ -221,8 +221,8 @@ class _Checker:
     def _decode(self, manifest: Manifest, resource: ResourceType) -> bool:
         """Whether the fields of *manifest* have the right types; those that are not known are gone afterwards."""
         fields = manifest.fields
-        message = message_of_kind(resource.api_version, resource.kind)
-        decoded = decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
+        known = fields_of(resource.message)
+        decoded = decode(fields, resource.message) if known else decode_custom(fields, resource.schema)
         manifest.fields = decoded.fields
         if decoded.wrong or decoded.unknown:
             self.problems += (manifest.problem(one.text, one.path) for one in decoded.wrong)

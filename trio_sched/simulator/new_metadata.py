@@ -8,7 +8,7 @@ from trio_sched.simulator.status_errors import bad_request, forbidden, not_found
 
 Json = dict[str, Any]
 
-_NOT_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
+_NOT_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"})
 """Metadata of a creator that are left out."""
 
 
@@ -34,7 +34,6 @@ def new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fi
         metadata.pop("namespace", None)
     metadata["uid"] = state.new_uid()
     metadata["creationTimestamp"] = state.timestamp()
-    metadata.pop("generation", None)
     if resource.counts_generations:
         metadata["generation"] = 1
     # First of all fields, as the API server writes it.

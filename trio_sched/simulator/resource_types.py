@@ -7,6 +7,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from trio_sched.simulator.validation.custom_schemas import Schema, compile_schema
+from trio_sched.simulator.validation.shapes import message_of_kind
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -34,6 +35,7 @@ class ResourceType:
         schema: what the fields of a custom resource may be, if its definition says that.
         printed_columns: for custom ones, what their tables show, as their definition has it.
         scale_paths: for custom ones, where the wanted and the actual number of replicas and the selector stand.
+        message: the message that its objects are, see `validation.shapes`.
         collection: the collection of the store that holds these objects.
         has_status: status is written through a subresource of its own.
     """
@@ -56,6 +58,7 @@ class ResourceType:
     scale_paths: ScalePaths | None = None
     printed_columns: tuple[dict[str, Any], ...] = ()
     api_version: str = field(init=False)
+    message: str = field(init=False)
     qualified: str = field(init=False)
     collection: str = field(init=False)
     has_status: bool = field(init=False)
@@ -64,6 +67,10 @@ class ResourceType:
     @api_version.default
     def _api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @message.default
+    def _message(self) -> str:
+        return message_of_kind(self.api_version, self.kind)
 
     @qualified.default
     def _qualified(self) -> str:

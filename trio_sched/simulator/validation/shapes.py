@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Final
 
@@ -86,7 +86,6 @@ def fields_of(message: str) -> Mapping[str, Field]:
     return fields
 
 
-@lru_cache(maxsize=1024)
 def message_of_kind(api_version: str, kind: str) -> str:
     """The name of the message that objects of *kind* are; the table need not have it."""
     group, _, version = api_version.rpartition("/")
