@@ -17,6 +17,7 @@ from trio_sched.cli.simulated_run import Plan, run_simulation
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
+from trio_sched.simulator.manifest_checks import check_manifests
 from trio_sched.simulator.manifests import Manifest
 from trio_sched.testing.cluster_settings import cluster_settings
 
@@ -55,7 +56,8 @@ def plan_with(plugin: type[PluginBase], begins: datetime = datetime(2026, 3, 1, 
     spec = {"containers": [{"name": "c", "image": "i"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
     settings = cluster_settings(None, DEFAULT_GATES, [plugin], False)
-    return Plan(settings=settings, manifests=[Manifest(node), Manifest(pod)], seed=0, begins=begins)
+    manifests = check_manifests([Manifest(node), Manifest(pod)]).manifests
+    return Plan(settings=settings, manifests=manifests, seed=0, begins=begins)
 
 
 async def test_it_waits_for_the_time_at_which_a_plugin_wants_a_gated_pod_to_be_tried(

@@ -72,15 +72,14 @@ class History:
 
     def __attrs_post_init__(self) -> None:
         for stored in self.store.collection("pods").in_order():
-            self._note(stored, gone=False)
-            life = self.lives[_uid(stored)]
+            life = self._note(stored, gone=False)
             life.was_bound = life.bound is not None
 
     @contextmanager
     def followed(self) -> Generator[None, None, None]:
         """Follow what happens while in the block."""
         ends = [
-            self.store.collection("pods").listen(lambda change: self._note(change.current, change.type == "DELETED")),
+            self.store.collection("pods").listen(self._on_pod),
             self.store.collection("events").listen(self._on_event),
         ]
         try:
@@ -125,8 +124,12 @@ class History:
     def _now(self) -> float:
         return trio.current_time() - self.began
 
-    def _note(self, stored: StoredObject, gone: bool) -> None:
-        fields, uid = stored.fields, _uid(stored)
+    def _on_pod(self, change: Change) -> None:
+        self._note(change.current, gone=change.type == "DELETED")
+
+    def _note(self, stored: StoredObject, *, gone: bool) -> PodLife:
+        fields = stored.fields
+        uid: str = fields["metadata"]["uid"]
         life = self.lives.get(uid)
         if life is None:
             life = self.lives[uid] = PodLife(stored, self._now())
@@ -136,6 +139,7 @@ class History:
         is_over = gone or (fields.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if life.ended is None and is_over:
             life.ended = self._now()
+        return life
 
     def _on_event(self, change: Change) -> None:
         fields = change.current.fields
@@ -148,8 +152,3 @@ class History:
             self.preemptions.append(
                 Preemption(seconds=self._now(), victim=victim, preemptor=told["uid"], node=told["node"])
             )
-
-
-def _uid(stored: StoredObject) -> str:
-    uid: str = stored.fields["metadata"]["uid"]
-    return uid

@@ -95,9 +95,7 @@ def report_node(node: Node, requests: Sequence[ResourceAmounts]) -> NodeReport:
     """What is used of *node* by its pods, those that have not finished, whose *requests* are given."""
     amounts, pods_allocatable = node_amounts(node)
     names = ("cpu", "memory", *(name for name, _amount in amounts.scalars if is_extended(name)))
-    requested: Counter[str] = Counter()
-    for wanted in requests:
-        requested.update({name: wanted.amount(name) for name in names})
+    requested = {name: sum(wanted.amount(name) for wanted in requests) for name in names}
     return NodeReport(
         name=node.name,
         pool=next((node.labels[label] for label in POOL_LABELS if label in node.labels), "-"),
@@ -105,7 +103,7 @@ def report_node(node: Node, requests: Sequence[ResourceAmounts]) -> NodeReport:
         usage=Usage(
             pods=len(requests),
             pods_allocatable=pods_allocatable,
-            requested={name: requested[name] for name in names},
+            requested=requested,
             allocatable={name: amounts.amount(name) for name in names},
         ),
     )

@@ -274,12 +274,15 @@ def _devices(store: ObjectStore, pool_of: Mapping[str, str]) -> Iterator[Devices
 
 def _groups(store: ObjectStore, members: Mapping[tuple[str, str], Counter[bool]]) -> Iterator[Group]:
     """The pod groups; *members* counts the pods of each, with a node and without."""
+    groups = store.collection("podgroups.scheduling.k8s.io")
+    if not groups.objects:
+        return
     explained: dict[str, str] = {}
     for stored in store.collection("events").in_order():
         about = stored.fields.get("involvedObject") or {}
         if about.get("kind") == "PodGroup" and stored.fields.get("reason") == "FailedScheduling":
             explained[about.get("uid") or ""] = stored.fields.get("message") or ""
-    for stored in store.collection("podgroups.scheduling.k8s.io").in_order():
+    for stored in groups.in_order():
         group_ = _decode_group(stored.encoded(b"{"))
         count = members.get((group_.namespace, group_.name), Counter())
         conditions = group_.status.conditions or ()

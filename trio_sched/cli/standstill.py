@@ -32,20 +32,20 @@ class Standstill(trio.abc.Instrument):
     clock: Callable[[], float] = time.perf_counter
     _at: tuple[float, int] | None = field(default=None, init=False)
     _since: float = field(default=0.0, init=False)
-    _moves_before: Counter[tuple[str, str]] = field(factory=Counter, init=False)
+    _moves_before: dict[tuple[str, str], int] = field(factory=dict, init=False)
     _has_warned: bool = field(default=False, init=False)
 
     def before_io_wait(self, timeout: float) -> None:
         """A turn of the event loop is over."""
         at = (trio.current_time(), self.undecided())
         if at != self._at:
-            self._at, self._since, self._moves_before = at, self.clock(), Counter(self.moves())
+            self._at, self._since, self._moves_before = at, self.clock(), dict(self.moves())
         elif not self._has_warned and self.clock() - self._since > LIMIT_SECONDS:
             self._has_warned = True
             self._warn()
 
     def _warn(self) -> None:
-        moved = Counter(self.moves()) - self._moves_before
+        moved = Counter(self.moves()) - Counter(self._moves_before)
         tried = sum(count for (queue, _reason), count in moved.items() if queue == "active")
         if tried:
             log.warning(

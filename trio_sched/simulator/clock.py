@@ -82,15 +82,17 @@ def trio_clock(start: datetime = EPOCH_OF_TESTS) -> Clock:
     Args:
         start: the cluster's time at the first call.
     """
+    clock: trio.abc.Clock | None = None
     origin = read_at = math.nan
     moment = start
 
     def now() -> datetime:
-        nonlocal origin, read_at, moment
-        seconds = trio.current_time()
+        nonlocal clock, origin, read_at, moment
+        if clock is None:
+            clock = trio.lowlevel.current_clock()
+            origin = clock.current_time()
+        seconds = clock.current_time()
         if seconds != read_at:  # thousands of objects are written at one instant
-            if math.isnan(origin):
-                origin = seconds
             read_at, moment = seconds, start + timedelta(seconds=seconds - origin)
         return moment
 

@@ -15,6 +15,8 @@ Json = dict[str, Any]
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+"""Random digit → the digit of a UUID whose two upper bits are fixed."""
 
 
 @define(eq=False)
@@ -52,7 +54,7 @@ class ClusterState:
     def new_uid(self) -> str:
         """A random UUID of version 4."""
         digits = f"{self.rng.getrandbits(128):032x}"
-        variant = "89ab"[int(digits[16], 16) & 3]
+        variant = _VARIANTS[digits[16]]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def new_name(self, stem: str) -> str:

@@ -244,7 +244,7 @@ def autoscaler_defaults(fields: Json) -> None:
 
 def event_defaults(fields: Json) -> None:
     """A event."""
-    for name, value in event_shapes.complete_core({}).items():
+    for name, value in event_shapes.CORE_ALWAYS.items():
         fields.setdefault(name, value)
 
 

@@ -1,5 +1,6 @@
 """Events are served in two versions: core v1 and events.k8s.io/v1. They are stored in the first."""
 
+from functools import lru_cache
 from typing import Any
 
 Json = dict[str, Any]
@@ -16,8 +17,7 @@ _RENAMED = {
 }
 _RENAMED_BACK = {new: old for old, new in _RENAMED.items()}
 
-# What core v1 always writes, even when it is empty.
-_CORE_ALWAYS: Json = {
+CORE_ALWAYS: Json = {
     "involvedObject": {},
     "source": {},
     "firstTimestamp": None,
@@ -26,6 +26,7 @@ _CORE_ALWAYS: Json = {
     "reportingComponent": "",
     "reportingInstance": "",
 }
+"""What core v1 always writes, even when it is empty."""
 _EVENTS_ALWAYS: Json = {
     "eventTime": None,
     "regarding": {},
@@ -35,20 +36,25 @@ _EVENTS_ALWAYS: Json = {
 }
 
 
+@lru_cache(maxsize=64)  # most events have the same fields
+def _core_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_RENAMED_BACK.get(name, name) for name in names)
+
+
+@lru_cache(maxsize=64)
+def _events_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_RENAMED.get(name, name) for name in names)
+
+
 def to_core(fields: Json) -> Json:
     """The core v1 form of an events.k8s.io/v1 event's fields."""
-    return complete_core({_RENAMED_BACK.get(name, name): value for name, value in fields.items()})
-
-
-def complete_core(fields: Json) -> Json:
-    """*fields* of a core v1 event with those it always shows."""
-    return {**_CORE_ALWAYS, **fields}
+    return CORE_ALWAYS | dict(zip(_core_names(tuple(fields)), fields.values(), strict=True))
 
 
 def from_core(fields: Json) -> Json:
     """The events.k8s.io/v1 form of a stored event's fields."""
-    shown = {_RENAMED.get(name, name): value for name, value in fields.items()}
+    shown = dict(zip(_events_names(tuple(fields)), fields.values(), strict=True))
     for name in ("reportingController", "reportingInstance"):
         if not shown.get(name):
             shown.pop(name, None)
-    return {**_EVENTS_ALWAYS, **shown}
+    return _EVENTS_ALWAYS | shown

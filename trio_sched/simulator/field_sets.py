@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.validation.custom_schemas import Schema
-from trio_sched.simulator.validation.shapes import Field, fields_of, message_of_kind
+from trio_sched.simulator.validation.shapes import Field, fields_of
 
 Json = dict[str, Any]
 Path = tuple[str, ...]
@@ -58,7 +58,7 @@ def root_of(resource: ResourceType) -> Field:
     """An object of *resource* as a field."""
     if resource.schema is not None:
         return CustomField.of(resource.schema)
-    return Field(message_of_kind(resource.api_version, resource.kind))
+    return Field(resource.message)
 
 
 def field_of(holder: Field, name: str) -> Field:

@@ -68,9 +68,13 @@ class _Kubelets:
     """Such a node → uids and keys of pods, with the steps that were due."""
     _addresses: int = field(default=0, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
+    _pods: dict[str, StoredObject] = field(init=False)
+    _nodes: dict[str, StoredObject] = field(init=False)
     _resizes: Resizes = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        store = self.server.store
+        self._pods, self._nodes = store.collection("pods").objects, store.collection("nodes").objects
         self._resizes = Resizes(self.server, self._plan_resize)
 
     def on_pod(self, change: Change) -> None:
@@ -90,7 +94,7 @@ class _Kubelets:
             self.note_node(change.current)
         if change.type == "ADDED":
             for key in self._pods_of_missing_nodes.pop(name, ()):
-                pod = self.server.store.get("pods", key)
+                pod = self._pods.get(key)
                 if pod is not None:
                     self.plan(pod)
 
@@ -106,7 +110,7 @@ class _Kubelets:
         """Do what was held: the kubelet learns only now of new and deleted pods, while others have run on."""
         for uid, key, step in self._held.pop(node, ()):
             self._planned.discard((uid, step))
-            pod = self.server.store.get("pods", key)
+            pod = self._pods.get(key)
             if pod is None or pod.fields["metadata"]["uid"] != uid:
                 continue
             if step == "end":
@@ -115,7 +119,7 @@ class _Kubelets:
                 self._plan_resize(pod)
             else:
                 self.plan(pod)
-        for pod in self.server.store.collection("pods").objects.values():
+        for pod in self._pods.values():
             if pod.fields["spec"].get("nodeName") == node:
                 self._schedule(pod, "report", 0.0, self._report)
 
@@ -125,7 +129,7 @@ class _Kubelets:
         node = fields["spec"].get("nodeName")
         if not node:
             return
-        if node not in self.server.store.collection("nodes").objects:
+        if node not in self._nodes:
             self._pods_of_missing_nodes.setdefault(node, set()).add(pod.key)
             return
         metadata, phase = fields["metadata"], (fields.get("status") or {}).get("phase")
@@ -133,7 +137,7 @@ class _Kubelets:
             grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
             self._schedule(pod, "stop", min(self.pace.stop_seconds, grace), self._stop)
         elif phase == "Pending":
-            if not self._has_its_claims(pod):
+            if fields["spec"].get("resourceClaims") and not self._has_its_claims(pod):
                 return  # a change of the claims plans it again
             wait = self.pace.start_seconds + self.server.state.rng.random() * self.pace.start_jitter_seconds
             self._schedule(pod, "start", wait, self._start)
@@ -180,7 +184,7 @@ class _Kubelets:
             now = trio.current_time()
             while self._due and self._due[0][0] <= now:
                 _, _, uid, key, step, act = heapq.heappop(self._due)
-                pod = self.server.store.get("pods", key)
+                pod = self._pods.get(key)
                 if pod is None or pod.fields["metadata"]["uid"] != uid:
                     continue
                 node = pod.fields["spec"]["nodeName"]
@@ -266,9 +270,7 @@ class _Kubelets:
         if pod.fields["metadata"].get("deletionGracePeriodSeconds"):
             if pod.fields["metadata"].get("finalizers"):  # who has to see how it ended
                 self._write(pod, self._ended(pod, _TERMINATED))
-                current = self.server.store.get("pods", pod.key)
-                assert current is not None, "it was just written"
-                pod = current
+                pod = self._pods[pod.key]
             delete(self.server.state, pods, pod, DeleteOptions(grace_seconds=0))
 
     def _write(self, pod: StoredObject, status: Json) -> None:
@@ -280,16 +282,21 @@ class _Kubelets:
         return f"10.{128 + (number >> 16) % 127}.{(number >> 8) & 255}.{number & 255}"
 
     def _host_address(self, node: str) -> str:
-        stored = self.server.store.get("nodes", node)
+        stored = self._nodes.get(node)
         listed = ((stored.fields.get("status") or {}).get("addresses") if stored else None) or ()
-        return next((str(one["address"]) for one in listed if one.get("type") == "InternalIP"), "192.0.2.1")
+        for one in listed:
+            if one.get("type") == "InternalIP":
+                return str(one["address"])
+        return "192.0.2.1"
 
 
 def annotated_number(fields: Json, name: str) -> float | None:
     """The finite number in the annotation *name* of a pod; None if there is none, or it is no number."""
     text = (fields["metadata"].get("annotations") or {}).get(name)
+    if text is None:
+        return None
     try:
-        number = math.nan if text is None else float(text)
+        number = float(text)
     except ValueError:
         return None
     return number if math.isfinite(number) else None

@@ -94,16 +94,18 @@ def create(
     metadata = new_metadata(state, resource, namespace, fields)
     if not resource.keeps_status_on_create and resource.has_status:
         fields.pop("status", None)
-    rules = rules_of(resource)
-    rules.defaults(fields)
-    sent_problems = [] if checked else list(rules.sent_problems(fields))
-    rules.admit(state, resource, fields)
     name = metadata.get("name") or ""
-    problems = (
-        [] if checked else [*metadata_problems(resource.plural, metadata), *rules.problems(fields), *sent_problems]
-    )
-    if problems:
-        raise invalid(resource, name, problems)
+    rules = rules_of(resource)
+    if not checked or resource.custom:  # the default of a custom status was taken off
+        rules.defaults(fields)
+    if checked:
+        rules.admit(state, resource, fields)
+    else:
+        sent_problems = list(rules.sent_problems(fields))
+        rules.admit(state, resource, fields)
+        problems = [*metadata_problems(resource.plural, metadata), *rules.problems(fields), *sent_problems]
+        if problems:
+            raise invalid(resource, name, problems)
     if namespace:
         check_namespace(state, resource, namespace, name)
     rules.check(state, resource, fields)

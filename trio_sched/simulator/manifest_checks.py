@@ -20,7 +20,7 @@ from trio_sched.simulator.shared_parts import part_sharer
 from trio_sched.simulator.validation.custom_schemas import decode_custom
 from trio_sched.simulator.validation.decoding import decode
 from trio_sched.simulator.validation.metadata import metadata_problems
-from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
+from trio_sched.simulator.validation.shapes import fields_of
 
 Json = dict[str, Any]
 
@@ -179,8 +179,9 @@ class _Checker:
         found += rules.problems(manifest.fields)
         if "uid" not in metadata:  # one with a uid exists in the cluster that it was dumped from
             found += rules.sent_problems(manifest.fields)
-        self.problems += (manifest.problem(one.message, one.field) for one in found)
-        if not found and self._is_new(manifest, resource):
+        if found:
+            self.problems += (manifest.problem(one.message, one.field) for one in found)
+        elif self._is_new(manifest, resource):
             if resource.collection == "pods":
                 self._share_parts(manifest.fields)
             metadata.pop("managedFields", None)  # much of a dump, and nobody's here
@@ -220,14 +221,14 @@ class _Checker:
     def _decode(self, manifest: Manifest, resource: ResourceType) -> bool:
         """Whether the fields of *manifest* have the right types; those that are not known are gone afterwards."""
         fields = manifest.fields
-        message = message_of_kind(resource.api_version, resource.kind)
-        decoded = decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
-        wrong, unknown = decoded.wrong, decoded.unknown
+        known = fields_of(resource.message)
+        decoded = decode(fields, resource.message) if known else decode_custom(fields, resource.schema)
         manifest.fields = decoded.fields
-        self.problems += (manifest.problem(one.text, one.path) for one in wrong)
-        kept = self.checked.warnings if self.lenient or _is_dumped(fields) else self.problems
-        kept += (manifest.problem(one.text, one.path) for one in unknown)
-        if wrong:
+        if decoded.wrong or decoded.unknown:
+            self.problems += (manifest.problem(one.text, one.path) for one in decoded.wrong)
+            kept = self.checked.warnings if self.lenient or _is_dumped(fields) else self.problems
+            kept += (manifest.problem(one.text, one.path) for one in decoded.unknown)
+        if decoded.wrong:
             return False
         metadata = manifest.fields.setdefault("metadata", {})
         if not metadata.get("name") and not metadata.get("generateName"):

@@ -1,7 +1,6 @@
 """Requests as they come in, responses as they go out."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from urllib.parse import parse_qsl
 
 from attrs import define, field
@@ -18,13 +17,10 @@ class Request:
 
     def __init__(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> None:
         self.method, self.path, self.query, self.headers, self.body = method, path, query, headers, body
+        self.parameters = dict(parse_qsl(query, keep_blank_values=True)) if query else _NO_PARAMETERS
+        """The query, decoded; of a parameter given twice the last counts."""
         self.warnings: list[str] = []
         """What the client is to be told besides the response."""
-
-    @cached_property
-    def parameters(self) -> dict[str, str]:
-        """The query, decoded; of a parameter given twice the last counts."""
-        return dict(parse_qsl(self.query, keep_blank_values=True)) if self.query else _NO_PARAMETERS
 
     def flag(self, name: str) -> bool:
         """Whether the boolean parameter *name* is set."""
@@ -33,7 +29,7 @@ class Request:
     @property
     def dry_run(self) -> bool:
         """Whether nothing is to be stored."""
-        return bool(self.query) and self.parameters.get("dryRun") == "All"
+        return self.parameters.get("dryRun") == "All"
 
 
 def warning_header(warnings: list[str]) -> str:

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.files import decode_text
@@ -32,16 +32,17 @@ class Accepted:
 
     Attributes:
         content_type: as it goes into the response's header.
+        yaml: whether the JSON is to be rewritten as YAML.
         aggregated: for discovery, whether the client accepts all groups at once.
     """
 
     form: Form
     content_type: str
     aggregated: bool = False
+    yaml: bool = field(init=False)
 
-    @property
-    def yaml(self) -> bool:
-        """Whether the JSON is to be rewritten as YAML."""
+    @yaml.default
+    def _yaml(self) -> bool:
         return self.content_type == YAML_TYPE
 
 

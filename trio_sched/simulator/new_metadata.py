@@ -1,12 +1,15 @@
 """What the server gives to new objects: names, UIDs and times, in namespaces that exist."""
 
-from typing import Any
+from typing import Any, Final
 
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import bad_request, forbidden, not_found
 
 Json = dict[str, Any]
+
+_NOT_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"})
+"""Metadata of a creator that are left out."""
 
 
 def new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fields: Json) -> Json:
@@ -18,9 +21,7 @@ def new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fi
     given = fields.get("metadata")
     metadata: Json = {}
     if isinstance(given, dict):
-        metadata = {name: value for name, value in given.items() if value is not None}
-        for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
-            metadata.pop(name, None)
+        metadata = {name: value for name, value in given.items() if value is not None and name not in _NOT_TAKEN}
     if metadata.get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
     if not metadata.get("name") and metadata.get("generateName"):
@@ -33,11 +34,12 @@ def new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fi
         metadata.pop("namespace", None)
     metadata["uid"] = state.new_uid()
     metadata["creationTimestamp"] = state.timestamp()
-    metadata.pop("generation", None)
     if resource.counts_generations:
         metadata["generation"] = 1
     # First of all fields, as the API server writes it.
-    rest = {name: value for name, value in fields.items() if name not in ("metadata", "kind", "apiVersion")}
+    rest = dict(fields)
+    for name in ("metadata", "kind", "apiVersion"):
+        rest.pop(name, None)
     fields.clear()
     fields["metadata"] = metadata
     fields.update(rest)
@@ -50,9 +52,8 @@ def check_namespace(state: ClusterState, resource: ResourceType, namespace: str,
     Raises:
         ApiError: 404, it does not exist; 403, it is being deleted.
     """
-    namespaces = state.types.core("namespaces")
     if state.store.get("namespaces", namespace) is None:
-        raise not_found(namespaces, namespace)
+        raise not_found(state.types.core("namespaces"), namespace)
     if namespace in state.terminating:
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = {

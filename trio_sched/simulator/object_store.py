@@ -142,7 +142,10 @@ class Collection:
 
     def in_order(self, namespace: str = "") -> Iterator[StoredObject]:
         """The objects in key order; only those of *namespace*, if one is named."""
-        objects, keys = self.objects, self.sorted_keys()
+        objects = self.objects
+        if not objects:  # as most kinds have none, which are asked for with every pod
+            return iter(())
+        keys = self.sorted_keys()
         if not namespace:
             return (objects[key] for key in keys)
         # "0" follows "/" in ASCII: the keys between them are exactly the namespace's.

@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry
-from trio_sched.simulator.validation.shapes import fields_of, message_of_kind, raw_table
+from trio_sched.simulator.validation.shapes import fields_of, raw_table
 
 Json = dict[str, Any]
 
@@ -67,7 +67,7 @@ def _schemas(resources: list[ResourceType]) -> Json:
     """The schemas of *resources* and of all that they are made of, by name."""
     schemas: Json = {}
     for resource in resources:
-        message = message_of_kind(resource.api_version, resource.kind)
+        message = resource.message
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         if resource.custom:
             for needed in _reachable(_METADATA):

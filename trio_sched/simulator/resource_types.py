@@ -7,6 +7,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from trio_sched.simulator.validation.custom_schemas import Schema, compile_schema
+from trio_sched.simulator.validation.shapes import message_of_kind
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -25,7 +26,7 @@ class ResourceType:
     """One resource in one API version.
 
     Attributes:
-        storage: the collection its objects are kept in; versions of one resource share it.
+        storage: names the collection, if it is not the resource's own; versions of one resource share it.
         subresources: names such as ``status`` and ``scale``.
         counts_generations: ``metadata.generation`` is kept, rising when the spec changes.
         blind_updates: a PUT without ``resourceVersion`` is accepted.
@@ -34,6 +35,9 @@ class ResourceType:
         schema: what the fields of a custom resource may be, if its definition says that.
         printed_columns: for custom ones, what their tables show, as their definition has it.
         scale_paths: for custom ones, where the wanted and the actual number of replicas and the selector stand.
+        message: the message that its objects are, see `validation.shapes`.
+        collection: the collection of the store that holds these objects.
+        has_status: status is written through a subresource of its own.
     """
 
     group: str
@@ -54,16 +58,31 @@ class ResourceType:
     scale_paths: ScalePaths | None = None
     printed_columns: tuple[dict[str, Any], ...] = ()
     api_version: str = field(init=False)
+    message: str = field(init=False)
     qualified: str = field(init=False)
+    collection: str = field(init=False)
+    has_status: bool = field(init=False)
     prefix: bytes = field(init=False)
 
     @api_version.default
     def _api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @message.default
+    def _message(self) -> str:
+        return message_of_kind(self.api_version, self.kind)
+
     @qualified.default
     def _qualified(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @collection.default
+    def _collection(self) -> str:
+        return self.storage or self.qualified
+
+    @has_status.default
+    def _has_status(self) -> bool:
+        return "status" in self.subresources
 
     @prefix.default
     def _prefix(self) -> bytes:
@@ -73,16 +92,6 @@ class ResourceType:
     def singular(self) -> str:
         """The name for one of them, as kubectl takes it."""
         return self.kind.lower()
-
-    @property
-    def collection(self) -> str:
-        """The collection of the store that holds these objects."""
-        return self.storage or self.qualified
-
-    @property
-    def has_status(self) -> bool:
-        """Whether status is written through a subresource of its own."""
-        return "status" in self.subresources
 
 
 # A line per group ("-": the core group) with its versions, preferred first; below it one per resource: plural, kind,

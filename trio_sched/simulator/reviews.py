@@ -34,6 +34,7 @@ REVIEW_TYPES = (
     ReviewType(group=_AUTHORIZATION, plural="selfsubjectrulesreviews", kind="SelfSubjectRulesReview"),
 )
 
+_PREFIXES = (f"/apis/{_AUTHENTICATION}/", f"/apis/{_AUTHORIZATION}/")
 _BY_PLURAL = {review.plural: review for review in REVIEW_TYPES}
 
 _EVERYBODY = {"username": "simulator-admin", "groups": ["system:masters", "system:authenticated"]}
@@ -41,8 +42,10 @@ _EVERYBODY = {"username": "simulator-admin", "groups": ["system:masters", "syste
 
 def review_behind(path: str) -> ReviewType | None:
     """The review type of a POST to *path*, if it is one."""
+    if not path.startswith(_PREFIXES):
+        return None
     parts = path.split("/")
-    if len(parts) < 5 or parts[1] != "apis" or parts[2] not in (_AUTHENTICATION, _AUTHORIZATION):
+    if len(parts) < 5:
         return None
     review = _BY_PLURAL.get(parts[-1])
     return review if review is not None and review.group == parts[2] else None

@@ -7,6 +7,7 @@ from trio_sched.simulator.targets import Target
 
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_OF_NAMESPACES = TypeRegistry().core("namespaces").subresources
 
 
 def resolve(types: TypeRegistry, method: str, path: str) -> Target:
@@ -27,7 +28,7 @@ def resolve(types: TypeRegistry, method: str, path: str) -> Target:
         raise path_not_found()
     namespace = ""
     # /namespaces/<name>/<subresource> is about the namespace, /namespaces/<name>/<plural> about what is in it.
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in types.core("namespaces").subresources:
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
         namespace, rest = rest[1], rest[2:]
     resource = types.find(group, version, rest[0])
     if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):

@@ -15,7 +15,6 @@ from trio_sched.simulator.manifest_checks import CheckedManifests, check_manifes
 from trio_sched.simulator.manifest_files import Source
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem, read_manifests
 from trio_sched.simulator.object_store import copied
-from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.pod_defaults import DEFAULT_ACCOUNT
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.runtime_classes import RUNTIME_CLASSES
@@ -119,7 +118,6 @@ def _store(server: ApiServer, manifest: Manifest) -> None:
         _ensure_namespace(server, namespace)
         if not resource.custom:
             _ensure_named(server, namespace, fields)
-    fields = to_stored(resource, fields)
     if metadata.get("uid") and metadata.get("name"):
         _restore(server, resource, namespace, fields)
     else:
@@ -144,9 +142,8 @@ def _ensure_named(server: ApiServer, namespace: str, fields: Json) -> None:
         spec = inner["spec"]
     state = server.state
     account, runtime = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, spec.get("runtimeClassName")
-    accounts = state.types.core("serviceaccounts")
-    if account != DEFAULT_ACCOUNT and state.get(accounts, namespace, account) is None:
-        create(state, accounts, namespace, {"metadata": {"name": account}})
+    if account != DEFAULT_ACCOUNT and state.store.get("serviceaccounts", f"{namespace}/{account}") is None:
+        create(state, state.types.core("serviceaccounts"), namespace, {"metadata": {"name": account}})
     if runtime and state.store.get(RUNTIME_CLASSES, runtime) is None:
         overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
         runtime_class = {"metadata": {"name": runtime}, "handler": _HANDLER, **overhead}
@@ -156,8 +153,9 @@ def _ensure_named(server: ApiServer, namespace: str, fields: Json) -> None:
 def _create(server: ApiServer, resource: ResourceType, namespace: str, fields: Json) -> None:
     status = fields.get("status")
     metadata = fields["metadata"]
-    existing = server.state.get(resource, namespace, metadata["name"]) if metadata.get("name") else None
-    if existing is not None and (resource.collection, existing.key) in BOOTSTRAP_OBJECTS:
+    key = object_key(resource, namespace, metadata.get("name") or "")
+    existing = server.store.get(resource.collection, key) if (resource.collection, key) in BOOTSTRAP_OBJECTS else None
+    if existing is not None:
         marks = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
         kept = existing.fields["metadata"]
         merged = {name: {**(kept.get(name) or {}), **marks[name]} for name in marks}

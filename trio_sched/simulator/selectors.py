@@ -182,7 +182,8 @@ def field_selector(text: str, collection: str) -> Predicate | None:
     Raises:
         SelectorError: *text* does not follow the grammar, or names a field that is not selectable in this collection.
     """
-    terms: list[tuple[Callable[[Json], str], str, bool]] = []
+    terms: list[tuple[Callable[[Json], str], set[str], bool]] = []
+    refused: dict[Callable[[Json], str], set[str]] = {}
     known = _BY_COLLECTION.get(collection, {})
     for term in _split_terms(text):
         match = re.fullmatch(r"([^=!]+)(==|=|!=)(.*)", term, re.DOTALL)
@@ -192,13 +193,19 @@ def field_selector(text: str, collection: str) -> Predicate | None:
         read = known.get(name) or _EVERYWHERE.get(name)
         if read is None:
             raise SelectorError(f"field label not supported: {name}")
-        terms.append((read, value, operator != "!="))
+        if operator != "!=":
+            terms.append((read, {value}, True))
+        elif read in refused:
+            refused[read].add(value)
+        else:
+            refused[read] = {value}
+            terms.append((read, refused[read], False))
     if not terms:
         return None
 
     def selects(fields: Json) -> bool:
-        for read, value, wanted in terms:  # noqa: SIM110 - a generator doubles the cost, for every change of a pod
-            if (read(fields) == value) is not wanted:
+        for read, values, wanted in terms:  # noqa: SIM110 - a generator doubles the cost, for every change of a pod
+            if (read(fields) in values) is not wanted:
                 return False
         return True
 

@@ -1,12 +1,11 @@
 """What a request to a resource is about."""
 
-from attrs import frozen
+import msgspec
 
 from trio_sched.simulator.resource_types import ResourceType
 
 
-@frozen(slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What a request is about.
 
     Attributes:

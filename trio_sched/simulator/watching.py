@@ -192,7 +192,8 @@ class WatchStream:
             self._finish()
         else:
             self._pending.append(self._view.event(kind, change))
-        self._wake_reader()
+        if self._wake is not None:
+            self._wake.set()
 
     def _type_for(self, predicate: Predicate, change: Change) -> ChangeType | None:
         """The type of *change* for a watch of what *predicate* selects; ``None``: no event."""

@@ -42,7 +42,7 @@ from trio_sched.simulator.strategic_merge import StrategicMergeError, strategic_
 from trio_sched.simulator.targets import Target
 from trio_sched.simulator.validation.custom_schemas import decode_custom
 from trio_sched.simulator.validation.decoding import Decoded, decode
-from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
+from trio_sched.simulator.validation.shapes import fields_of
 
 Json = dict[str, Any]
 
@@ -84,6 +84,8 @@ def _unreadable(resource: ResourceType, why: str) -> ApiError:
 
 def _check_kind(resource: ResourceType, fields: Json) -> None:
     kind, api_version = fields.get("kind"), fields.get("apiVersion")
+    if kind == resource.kind and api_version == resource.api_version:
+        return
     for name, value in (("kind", kind), ("apiVersion", api_version)):
         if not isinstance(value, str | None):
             raise bad_request(f"{name} must be a text, not {shortened(repr(value))}")
@@ -100,8 +102,8 @@ def _check_kind(resource: ResourceType, fields: Json) -> None:
 
 def _decoded(resource: ResourceType, fields: Json) -> Decoded:
     """*fields* as those of an object of *resource*."""
-    message = message_of_kind(resource.api_version, resource.kind)
-    return decode(fields, message) if fields_of(message) else decode_custom(fields, resource.schema)
+    known = fields_of(resource.message)
+    return decode(fields, resource.message) if known else decode_custom(fields, resource.schema)
 
 
 def understood(
@@ -254,7 +256,7 @@ def patched(resource: ResourceType, name: str, current: Json, patch: Any, kind: 
         if kind == MERGE_PATCH:
             merged: Json = merge_patch(current, patch)
             return merged
-        return strategic_merge(current, patch, message_of_kind(resource.api_version, resource.kind))
+        return strategic_merge(current, patch, resource.message)
     except RecursionError:
         raise bad_request(TOO_DEEP) from None
     except StrategicMergeError as error:

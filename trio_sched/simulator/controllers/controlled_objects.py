@@ -84,15 +84,17 @@ class ControlledObjects:
     def _on_change(self, change: Change) -> None:
         current, previous = change.current, change.previous
         gone = change.type == "DELETED"
+        owner = before = controller_of(current.fields)
         if previous is None:
+            before = None
             self._add(current)
         elif gone:
+            before = controller_of(previous.fields)
             self._remove(previous)
         elif previous.fields["metadata"].get("ownerReferences") != current.fields["metadata"].get("ownerReferences"):
+            before = controller_of(previous.fields)
             self._remove(previous)
             self._add(current)
-        owner = controller_of(current.fields)
-        before = None if previous is None else controller_of(previous.fields)
         if owner is not None:
             self._call(owner, change)
         elif not gone and (

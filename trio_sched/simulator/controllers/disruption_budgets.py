@@ -1,5 +1,6 @@
 """A simulated disruption controller: how many pods of a PodDisruptionBudget may be disrupted now."""
 
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from attrs import define
@@ -8,7 +9,7 @@ from trio_sched.simulator.controllers.controlled_objects import controller_of
 from trio_sched.simulator.controllers.pod_states import is_ready, is_terminating, unix_time
 from trio_sched.simulator.controllers.rollout_sizes import scaled, status_of
 from trio_sched.simulator.controllers.workload_controller import REACT_SECONDS, WorkloadController
-from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.object_store import Change, Collection, StoredObject
 from trio_sched.simulator.selectors import matches_label_selector
 
 Json = dict[str, Any]
@@ -62,10 +63,10 @@ class DisruptionController(WorkloadController):
 
     def __attrs_post_init__(self) -> None:
         """Budgets control no pods: all pods are listened to."""
-        self.server.store.collection("pods").listen(self._on_pod)
-
-    def _on_pod(self, change: Change) -> None:
         budgets = self.server.store.collection(self.resource.collection)
+        self.server.store.collection("pods").listen(partial(self._on_pod, budgets))
+
+    def _on_pod(self, budgets: Collection, change: Change) -> None:
         if not budgets.objects:
             return
         metadata = change.current.fields["metadata"]

@@ -5,6 +5,7 @@ delete anything.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -14,7 +15,7 @@ from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.pod_states import is_terminating
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.lifecycle import FOREGROUND, ORPHAN, DeleteOptions, delete, drop_finalizer, write_fields
-from trio_sched.simulator.object_store import Change, Collection, StoredObject
+from trio_sched.simulator.object_store import Change, StoredObject
 from trio_sched.simulator.resource_types import ResourceType
 
 Json = dict[str, Any]
@@ -67,13 +68,7 @@ class GarbageCollector:
             collection = self.server.store.collection(resource.collection)
             for stored in collection.objects.values():
                 self._note(resource, stored)
-            self._listen(resource, collection)
-
-    def _listen(self, resource: ResourceType, collection: Collection) -> None:
-        def on_change(change: Change) -> None:
-            self._on_change(resource, change)
-
-        self._stops.append(collection.listen(on_change))
+            self._stops.append(collection.listen(partial(self._on_change, resource)))
 
     def _on_change(self, resource: ResourceType, change: Change) -> None:
         current, previous = change.current, change.previous

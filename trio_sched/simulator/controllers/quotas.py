@@ -10,7 +10,7 @@ from attrs import define, field
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.pod_states import FINISHED, phase_of
 from trio_sched.simulator.controllers.steps import Steps
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.object_store import Change, Collection
 from trio_sched.simulator.quota_usage import uses_other
 from trio_sched.simulator.resource_quotas import QUOTAS, counted, write_status
 from trio_sched.simulator.resource_types import ResourceType
@@ -41,7 +41,7 @@ class QuotaController:
         stops: list[Callable[[], None]] = [quotas.listen(self._on_quota)]
         for resource in self.server.state.types.storages():
             if resource.namespaced and resource.collection not in ("events", QUOTAS):
-                stops.append(store.collection(resource.collection).listen(partial(self._on_object, resource)))
+                stops.append(store.collection(resource.collection).listen(partial(self._on_object, resource, quotas)))
         task_status.started()
         await self._steps.run(*stops)
 
@@ -52,8 +52,8 @@ class QuotaController:
         if change.current.fields["spec"] != before:
             self._steps.plan(self._count, change.current.key, _REACT_SECONDS)
 
-    def _on_object(self, resource: ResourceType, change: Change) -> None:
-        if not self.server.store.collection(QUOTAS).objects:
+    def _on_object(self, resource: ResourceType, quotas: Collection, change: Change) -> None:
+        if not quotas.objects:
             return
         before = change.previous
         ended = (
@@ -64,7 +64,7 @@ class QuotaController:
         changed = before is not None and uses_other(resource, before.fields, change.current.fields)
         if change.type == "DELETED" or ended or changed:
             namespace = change.current.fields["metadata"]["namespace"]
-            for quota in self.server.store.collection(QUOTAS).in_order(namespace):
+            for quota in quotas.in_order(namespace):
                 self._steps.plan(self._count, quota.key, _REACT_SECONDS)
 
     def _count(self, key: str) -> None:

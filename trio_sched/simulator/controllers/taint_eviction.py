@@ -74,11 +74,11 @@ class TaintEviction:
         if change.type == "DELETED":
             self._cancel(change.current)
             return
-        spec, before = change.current.fields["spec"], change.previous and change.previous.fields["spec"]
-        if spec.get("nodeName") and (before is None or before is not spec):
-            node = self.server.store.get("nodes", spec["nodeName"])
-            if taints_that_evict(node):
-                self._steps.plan(self._look_at_pod, change.current.key, _REACT_SECONDS)
+        spec = change.current.fields["spec"]
+        if change.previous is not None and change.previous.fields["spec"] is spec:
+            return
+        if spec.get("nodeName") and taints_that_evict(self.server.store.get("nodes", spec["nodeName"])):
+            self._steps.plan(self._look_at_pod, change.current.key, _REACT_SECONDS)
 
     def _look_at_node(self, key: str) -> None:
         for pod in list(self.server.store.collection("pods").objects.values()):

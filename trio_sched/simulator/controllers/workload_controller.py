@@ -12,6 +12,7 @@ from trio_sched.simulator.controllers.controlled_objects import ControlledObject
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.pod_states import is_terminating
 from trio_sched.simulator.controllers.steps import Steps
+from trio_sched.simulator.defaults import pod_defaults
 from trio_sched.simulator.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject, copied
 from trio_sched.simulator.resource_types import ResourceType
@@ -65,7 +66,13 @@ class WorkloadController(ABC):
     _waits: Steps = field(factory=Steps, init=False)
     _refusals: dict[str, int] = field(factory=dict, init=False)
     """Key of an object → how often in a row something was refused that it asks for."""
+    resource: ResourceType = field(init=False)
+    """The kind."""
     _events: EventRecorder = field(init=False)
+
+    @resource.default
+    def _resource(self) -> ResourceType:
+        return self.resource_of(self.api_version, self.kind)
 
     @_events.default
     def _recorder(self) -> EventRecorder:
@@ -86,11 +93,6 @@ class WorkloadController(ABC):
     def listen(self) -> Iterable[Callable[[], None]]:
         """Listen to more than to objects of the kind and to their pods; what is returned ends that."""
         return ()
-
-    @property
-    def resource(self) -> ResourceType:
-        """The kind."""
-        return self.resource_of(self.api_version, self.kind)
 
     @property
     def is_busy(self) -> bool:
@@ -207,6 +209,8 @@ class WorkloadController(ABC):
             made["name"] = name
         made["ownerReferences"] = [owner_reference(self.resource, owner)]
         fields = copied({"metadata": made, "spec": template.get("spec") or {}})
+        if checked:
+            pod_defaults(fields)
         state = self.server.state
         try:
             pod = create(state, state.types.core("pods"), metadata["namespace"], fields, checked=checked)

@@ -53,13 +53,12 @@ def sent_event_problems(fields: Json) -> Iterator[FieldProblem]:
         yield required("eventTime")
     if kind not in ("Normal", "Warning"):
         yield bad_value("type", "", f"has invalid value: {kind}")
-    source = fields.get("source") or {}
-    for field, is_set in (
-        *((field, fields.get(field)) for field in ("firstTimestamp", "lastTimestamp", "count")),
-        ("source", source.get("component") or source.get("host")),
-    ):
-        if is_set:
+    for field in ("firstTimestamp", "lastTimestamp", "count"):
+        if fields.get(field):
             yield bad_value(field, "", "needs to be unset")
+    source = fields.get("source") or {}
+    if source.get("component") or source.get("host"):
+        yield bad_value("source", "", "needs to be unset")
 
 
 def event_changes(old: Json, new: Json) -> Iterator[FieldProblem]:

@@ -85,10 +85,11 @@ def metadata_problems(plural: str, metadata: Json) -> list[FieldProblem]:
         problems += annotation_problems(annotations, "metadata.annotations")
     if owners := metadata.get("ownerReferences"):
         problems += _owner_problems(owners)
-    problems += finalizer_problems(metadata.get("finalizers") or (), "metadata.finalizers")
-    if {"orphan", "foregroundDeletion"} <= set(metadata.get("finalizers") or ()):
-        detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        problems.append(bad_value("metadata.finalizers", metadata["finalizers"], detail))
+    if finalizers := metadata.get("finalizers"):
+        problems += finalizer_problems(finalizers, "metadata.finalizers")
+        if {"orphan", "foregroundDeletion"} <= set(finalizers):
+            detail = "finalizer orphan and foregroundDeletion cannot be both set"
+            problems.append(bad_value("metadata.finalizers", finalizers, detail))
     return problems
 
 
