@@ -320,3 +320,21 @@ def test_runtime_classes_without_a_manifest_are_created_with_the_overhead_of_the
     del spec["runtimeClassName"]
     with pytest.raises(ManifestError, match="Pod Overhead set without corresponding RuntimeClass"):
         populate(server, [{**POD, "metadata": {"name": "q"}, "spec": spec}])
+
+
+def test_the_defaults_of_a_limit_range_stay_in_its_namespace() -> None:
+    """Equal pods of files share their containers."""
+    limit = {"type": "Container", "defaultRequest": {"cpu": "1"}}
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l", "namespace": "a"}}
+    pods = [
+        {**POD, "metadata": {"name": name, "namespace": name[0]}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        for name in ("a1", "a2", "b1")
+    ]
+    text = msgspec.json.encode(
+        {"apiVersion": "v1", "kind": "List", "items": [{**limits, "spec": {"limits": [limit]}}, *pods]}
+    )
+    server = ApiServer()
+    populate(server, load_manifests([StringIO(text.decode())]).manifests)
+    found = [stored.fields for stored in server.store.collection("pods").in_order()]
+    assert [pod["spec"]["containers"][0]["resources"] for pod in found] == [{"requests": {"cpu": "1"}}] * 2 + [{}]
+    assert ["annotations" in pod["metadata"] for pod in found] == [True, True, False]

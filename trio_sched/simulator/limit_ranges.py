@@ -13,6 +13,7 @@ from trio_sched.simulator.status_errors import forbidden
 Json = dict[str, Any]
 
 _MARK: Final = "kubernetes.io/limit-ranger"
+_CONTAINERS: Final = {"containers": "container", "initContainers": "init container"}
 
 
 def _limits(state: ClusterState, fields: Json) -> list[Json]:
@@ -24,12 +25,16 @@ def _limits(state: ClusterState, fields: Json) -> list[Json]:
 
 def apply_defaults(state: ClusterState, fields: Json) -> None:
     """Give the containers of a new pod the requests and limits that they do not state."""
-    notes = []
-    for limit in _limits(state, fields):
-        if limit.get("type") != "Container":
-            continue
-        for container, kind in _named(fields["spec"]):
-            resources = container.setdefault("resources", {})
+    limits = [limit for limit in _limits(state, fields) if limit.get("type") == "Container"]
+    if not limits:
+        return
+    spec, notes = fields["spec"], []
+    for name in _CONTAINERS:  # pods of one template share them, with and without a LimitRange
+        if spec.get(name):
+            spec[name] = [{**one, "resources": dict(one.get("resources") or {})} for one in spec[name]]
+    for limit in limits:
+        for container, kind in _named(spec):
+            resources = container["resources"]
             for part, defaults in (("requests", limit.get("defaultRequest")), ("limits", limit.get("default"))):
                 given = resources.get(part) or {}
                 added = sorted((defaults or {}).keys() - given.keys())
@@ -43,10 +48,9 @@ def apply_defaults(state: ClusterState, fields: Json) -> None:
 
 
 def _named(spec: Json) -> Iterator[tuple[Json, str]]:
-    for container in spec.get("containers") or ():
-        yield container, "container"
-    for container in spec.get("initContainers") or ():
-        yield container, "init container"
+    for name, kind in _CONTAINERS.items():
+        for container in spec.get(name) or ():
+            yield container, kind
 
 
 def check_limits(state: ClusterState, resource: ResourceType, fields: Json) -> None:
