@@ -1,7 +1,9 @@
 """For all tests: what test files share lies in ``support``, and tasks run in the same order every time."""
 
+import gc
 import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,17 @@ pytest.register_assert_rewrite(*(module.stem for module in SUPPORT.glob("*.py"))
 # Under nohup, or behind a shell's "&", they are ignored, by all processes that tests start as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """The half million objects of modules and tests are no garbage: the collector looks at what tests make."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -128,7 +128,7 @@ _CALLS = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_CALLS, _CALLS, _PARTS, _PARTS, _PARTS)
 def test_values_of_any_types_meet_without_an_internal_error(
     outer: str, inner: str, one: str, other: str, third: str

@@ -13,12 +13,14 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from click.testing import CliRunner
 from metric_names import check_expression
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from trio_sched.cli.flags import parse_flags
 from trio_sched.cli.prepare import Prepared, prepare
+from trio_sched.cli.rbac import rbac
 from trio_sched.kube_client.settings import ConnectionSettings
 
 ROOT = Path(__file__).parents[2]
@@ -171,8 +173,9 @@ def test_every_file_is_listed() -> None:
 
 
 def printed_roles(*arguments: str) -> str:
-    command = [sys.executable, "-m", "trio_sched", "rbac", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    result = CliRunner().invoke(rbac, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def test_the_roles_are_those_that_the_configuration_needs() -> None:

@@ -33,7 +33,7 @@ extenders:
 """
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2) as cluster:
@@ -51,7 +51,7 @@ async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock
         await check_fresh_scheduler_agrees(cluster)
 
 
-@pytest.mark.parametrize("seed", range(200, 202))
+@pytest.mark.parametrize("seed", [200])
 async def test_random_operations_and_faults_with_an_unreliable_extender(seed: int, autojump_clock: MockClock) -> None:
     extender = PretendExtender(
         answers={
@@ -87,7 +87,7 @@ async def test_random_operations_and_faults_with_an_unreliable_extender(seed: in
         await check_fresh_scheduler_agrees(cluster)
 
 
-@pytest.mark.parametrize("seed", range(100, 102))
+@pytest.mark.parametrize("seed", [100])
 async def test_random_operations_and_faults_under_changing_leaders(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2, leader_elect=True) as cluster:

@@ -140,7 +140,7 @@ def check_no_device_is_free_beside_waiting_pods(cluster: VirtualCluster, ledger:
     assert not waiting or taken == 8 * DEVICES, waiting
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_no_device_has_two_owners_and_none_is_forgotten(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2) as cluster:
@@ -164,7 +164,7 @@ async def test_no_device_has_two_owners_and_none_is_forgotten(seed: int, autojum
         devices.check(cluster.schedulers[-1].assembly)
 
 
-@pytest.mark.parametrize("seed", range(100, 102))
+@pytest.mark.parametrize("seed", [100])
 async def test_devices_under_changing_leaders(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2, leader_elect=True) as cluster:

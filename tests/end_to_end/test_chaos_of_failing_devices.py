@@ -24,7 +24,7 @@ from trio_sched.testing.cluster import virtual_cluster
 MINUTES = 5
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock) -> None:
     nodes = [gpu_node(number) for number in range(1, NODES + 1)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2) as cluster:
@@ -46,7 +46,7 @@ async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock
         await check_fresh_scheduler_agrees(cluster)
 
 
-@pytest.mark.parametrize("seed", range(100, 102))
+@pytest.mark.parametrize("seed", [100])
 async def test_random_operations_and_faults_while_schedulers_are_killed(seed: int, autojump_clock: MockClock) -> None:
     nodes = [gpu_node(number) for number in range(1, NODES + 1)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2, leader_elect=True) as cluster:

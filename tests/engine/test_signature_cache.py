@@ -452,7 +452,7 @@ class ChangingCluster:
         ["built-in", *(p if isinstance(p, str) else p.name for p in plugins if p not in BUILT_IN)]
     ),
 )
-@settings(derandomize=True, deadline=None, database=None, max_examples=25)
+@settings(derandomize=True, deadline=None, database=None, max_examples=10)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_decisions_from_the_cache_equal_plain_ones(plugins: Sequence[str | type[Any]], seed: int) -> None:
     cluster = ChangingCluster(plugins, seed)

@@ -31,7 +31,7 @@ AREAS: Final = (
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("area", AREAS)
 def test_pods_are_decided_as_kube_scheduler_decided_them(golden: GoldenRun, area: str, chunk: int) -> None:
-    for case in golden.cases(area, chunk=chunk, chunks=CHUNKS, sample=80):
+    for case in golden.cases(area, chunk=chunk, chunks=CHUNKS, sample=40):
         for compared in CaseReplay(case).rows():
             compared.count(golden, area)
     golden.verify()

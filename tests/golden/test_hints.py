@@ -11,7 +11,7 @@ CHUNKS: Final = 4
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_events_free_the_pods_that_kube_scheduler_thinks_they_free(golden: GoldenRun, chunk: int) -> None:
-    for case in golden.cases("hints", chunk=chunk, chunks=CHUNKS, sample=1000):
+    for case in golden.cases("hints", chunk=chunk, chunks=CHUNKS, sample=500):
         for compared in hint_rows(case):
             compared.count(golden, "hints")
     golden.verify()

@@ -72,7 +72,7 @@ TREES = st.recursive(
     piece_bytes=st.integers(1, 200),
     compressed=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_a_list_in_pieces_has_the_objects_of_the_whole(
     trees: list[Any], step: int, piece_bytes: int, compressed: bool
 ) -> None:

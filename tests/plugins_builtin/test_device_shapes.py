@@ -79,7 +79,7 @@ def allocation(pool: str, name: str, share_id: str | None = None) -> AllocationR
     return AllocationResult(devices=DeviceAllocationResult(results=(result,)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(nodes_with_devices, claims(), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 3))))
 def test_nodes_are_judged_as_a_search_judges_them(
     on_nodes: list[list[dict[str, Any]]], asked: list[ResourceClaim], taken: set[tuple[int, int]]

@@ -5,7 +5,7 @@ Random changes of just these make it change its mind often enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ def _joint(trial: Trial, changes: Changes, world: World, effective: Sequence[Edi
     """The edits to which it reacts only beside another one: labels of nodes that pods name, for instance."""
     firsts = {(edit.kind, edit.facet, edit.key): edit for edit in effective if edit.facet in _TEXTUAL}
     for first in list(firsts.values())[:_MAX_FIRST]:
-        beside = _edited(world, first)
+        beside = _edited(world, _changes(world, first))
         table = beside.table()
         before = _answers(trial, beside, table)
         for edit in _edits(changes, world):
@@ -101,17 +101,29 @@ def _field_edits(kind: Kind, examples: Sequence[Any], values: Sequence[str]) -> 
                     yield Edit(kind, "field", path, other)
 
 
-def _edited(world: World, edit: Edit) -> World:
-    """Every object of the kind with the edit."""
-    for one in list(world.objects[edit.kind].values()):
-        world = world.after(Change(edit.kind, one, edit.apply(one)))
+def _changes(world: World, edit: Edit) -> list[Change]:
+    """What the edit does to the objects of the kind, leaving out those that it cannot be made in."""
+    edited = ((one, edit.apply(one)) for one in world.objects[edit.kind].values())
+    return [Change(edit.kind, old, new) for old, new in edited if new is not old]
+
+
+def _edited(world: World, changes: Iterable[Change]) -> World:
+    """The cluster after *changes*."""
+    for change in changes:
+        world = world.after(change)
     return world
 
 
 def _answers_after(trial: Trial, edit: Edit, world: World, table: NodeTable) -> list[object]:
     """The answers in *world*, whose columns are in *table*, with the edit."""
-    edited = _edited(world, edit)
-    return _answers(trial, edited, edited.table() if edit.kind in (NODE, RUNNING) else table)
+    changes = _changes(world, edit)
+    for change in changes:
+        change.make_in(table)
+    try:
+        return _answers(trial, _edited(world, changes), table)
+    finally:  # making the columns anew for each of hundreds of edits takes longer than asking
+        for change in changes:
+            Change(change.kind, change.new, change.old).make_in(table)
 
 
 def _answers(trial: Trial, world: World, table: NodeTable) -> list[object]:
