@@ -18,6 +18,7 @@ from collections.abc import (
     Set,
 )
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import attrs
@@ -77,6 +78,12 @@ def record_of(cls: type[Any]) -> Record:
     """
     if not _is_record(cls):
         raise UnreadableArgs("Args must be a class of attrs, a dataclass or a msgspec.Struct")
+    return _checked_record(cls)  # type: ignore[arg-type]  # a metaclass might have made it unhashable
+
+
+@lru_cache(maxsize=64)
+def _checked_record(cls: type[Any]) -> Record:
+    """See `record_of`; every profile that is built asks for that of each plugin several times."""
     made: dict[type[Any], Record] = {}
     record = _record(cls, "args", made)
     for one in made.values():

@@ -143,8 +143,19 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     )
 
 
+_SPECIFICATIONS = {
+    hook: pluggy.PluginManager(PROJECT).parse_hookspec_opts(ExtensionPoints, hook) for hook in HOOK_NAMES
+}
+
+
 class _PluginManager(pluggy.PluginManager):
-    """Looks for hooks only where their names are, instead of at every attribute of every plugin."""
+    """Looks for hooks only where their names are, instead of at every attribute of every plugin.
+
+    The tests of one plugin make thousands of profiles: the specifications are read once.
+    """
+
+    def parse_hookspec_opts(self, _module_or_class: object, name: str) -> pluggy.HookspecOpts | None:
+        return _SPECIFICATIONS.get(name)
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         return super().parse_hookimpl_opts(plugin, name) if name in _HOOK_NAMES else None
