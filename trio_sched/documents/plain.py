@@ -61,13 +61,14 @@ def _document(value: Any, text: str, start: int, end: int, line: int) -> PlainDo
         below: list[Any] = []
         for whole in level:
             parts = whole
-            if isinstance(whole, dict):
+            if type(whole) is dict:
                 keys += len(whole)
                 parts = whole.values()
             for one in parts:
-                if isinstance(one, dict | list):
+                kind = type(one)
+                if kind is dict or kind is list:
                     below.append(one)
-                elif isinstance(one, int) and one not in _64_BITS:
+                elif kind is int and one not in _64_BITS:
                     raise _misfit(text, start)
         if depth > MAX_DEPTH:
             raise _misfit(text, start)
