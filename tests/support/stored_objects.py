@@ -31,3 +31,14 @@ class Store:
 
     def events(self) -> list[dict[str, Any]]:
         return [stored.fields for stored in self.api.store.collection("events").objects.values()]
+
+
+def changed_in_place(server: ApiServer) -> list[str]:
+    """The objects of which a version was changed after it had been stored."""
+    collections = {resource.collection for resource in server.state.types.storages()}
+    return [
+        f"{collection} {change.current.key}"
+        for collection in sorted(collections)
+        for change in server.store.collection(collection).history
+        if msgspec.json.encode(change.current.fields)[1:] != change.current.tail
+    ]

@@ -15,6 +15,7 @@ import trio.testing
 from attrs import define, field
 from pretend_kubelets import START_SECONDS, STOP_SECONDS, PretendKubelets
 from real_servers import ASSETS, Files, process, real_server
+from stored_objects import changed_in_place
 from workload_mirror import POOL, Json, Mirror, Summary
 
 from contrib.benchmarks.real.servers import ADMIN_TOKEN
@@ -264,6 +265,7 @@ async def simulated_world() -> AsyncIterator[World]:
             await nursery.start(mirror.follow)
             yield World(client, mirror, quiet_seconds=4.0)
             nursery.cancel_scope.cancel()
+        assert changed_in_place(cluster.api) == []
 
 
 @asynccontextmanager
