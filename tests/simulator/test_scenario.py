@@ -1,5 +1,6 @@
 from io import StringIO
 from pathlib import Path
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -338,3 +339,14 @@ def test_the_defaults_of_a_limit_range_stay_in_its_namespace() -> None:
     found = [stored.fields for stored in server.store.collection("pods").in_order()]
     assert [pod["spec"]["containers"][0]["resources"] for pod in found] == [{"requests": {"cpu": "1"}}] * 2 + [{}]
     assert ["annotations" in pod["metadata"] for pod in found] == [True, True, False]
+
+
+def test_limit_ranges_need_no_name() -> None:
+    """The API server gives them a UUID; to other kinds it gives none."""
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {}, "spec": {"limits": []}}
+    server = ApiServer()
+    text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [limits, limits]}).decode()
+    populate(server, load_manifests([StringIO(text)]).manifests)
+    names = [stored.fields["metadata"]["name"] for stored in server.store.collection("limitranges").in_order()]
+    assert len(set(names)) == 2
+    assert all(map(UUID, names))

@@ -13,6 +13,7 @@ from trio_sched.errors import nearest_name
 from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.manifest_files import FoundFiles
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
+from trio_sched.simulator.new_metadata import NAMED_BY_THE_SERVER
 from trio_sched.simulator.old_versions import in_current_version
 from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry, custom_types
@@ -231,7 +232,8 @@ class _Checker:
         if decoded.wrong:
             return False
         metadata = manifest.fields.setdefault("metadata", {})
-        if not metadata.get("name") and not metadata.get("generateName"):
+        is_named = metadata.get("name") or metadata.get("generateName") or resource.collection in NAMED_BY_THE_SERVER
+        if not is_named:
             self.problems.append(manifest.problem("Required value: name or generateName is required", "metadata.name"))
             return False
         return True

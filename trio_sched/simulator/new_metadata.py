@@ -12,6 +12,10 @@ _NOT_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePe
 """Metadata of a creator that are left out."""
 
 
+NAMED_BY_THE_SERVER: Final = frozenset({"limitranges"})
+"""Collections whose objects get a UUID for a name if they have none."""
+
+
 def new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fields: Json) -> Json:
     """The metadata of a new object, which become those of *fields*: with a name, a UID, and the time.
 
@@ -26,6 +30,8 @@ def new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fi
         raise bad_request("resourceVersion should not be set on objects to be created")
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = state.new_name(metadata["generateName"])
+    if not metadata.get("name") and resource.collection in NAMED_BY_THE_SERVER:
+        metadata["name"] = state.new_uid()
     if namespace:
         if metadata.get("namespace") not in (None, "", namespace):
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
