@@ -240,6 +240,21 @@ def test_a_pre_filter_leaves_nodes_out(tmp_path: Path, capsys: Capture) -> None:
     assert [best["node"] for best in one["best"]] == ["a"]
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_of_a_workload_a_pending_pod_is_explained(kind: str, replicas: int, tmp_path: Path, capsys: Capture) -> None:
+    cpu = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "3"}}}]}
+    spec = {**DEPLOYMENT["spec"], "replicas": replicas, "template": {**TEMPLATE, "spec": cpu}}
+    labels = {"app": "other"}
+    template = {**TEMPLATE, "metadata": {"labels": labels}}
+    small = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    other = {**DEPLOYMENT, "metadata": {"name": "web-a"}, "spec": small}
+    one = explained(tmp_path, capsys, "web", node("a"), other, {**DEPLOYMENT, "kind": kind, "spec": spec})
+    assert one["pod"].startswith("default/web-")
+    assert not one["pod"].startswith("default/web-a-")
+    assert one["node"] == ("a" if replicas == 1 else None)
+
+
 def test_explanations_are_tables_for_people(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump_all([node("a"), tainted("b"), pod("p", cpu="1")]))
@@ -272,9 +287,10 @@ def test_what_cannot_be_explained_is_said(name: str, said: str, tmp_path: Path, 
     [
         ("default/q", ""),
         ("other/web-1", ""),
+        ("other/web", "; did you mean 'default/web'?"),
         ("other/pod", "; did you mean 'default/pod'?"),
         ("default/wob-1", "; did you mean 'default/wob-12'?"),
-        ("default/webb-5", "; did you mean one of 'default/web'?"),
+        ("default/webb-5", "; did you mean 'default/web'?"),
         ("x" * 1000, ""),
     ],
 )
@@ -287,8 +303,8 @@ def test_pods_that_cannot_come_into_being_are_a_mistake_in_the_command(
     path.write_text(yaml.safe_dump_all([node("a"), *pods, DEPLOYMENT]))
     assert main(["simulate", "-f", str(path), "--explain", name]) == ExitCode.USAGE
     said = capsys.readouterr().err
-    assert "to explain, and no workload makes it" in said
-    assert said.endswith(f"no workload makes it{hint}\n")
+    assert "there is no pod or workload" in said
+    assert said.endswith(f"to explain{hint}\n")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from trio_sched.engine.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.objects.pod import Pod
+from trio_sched.simulator.controllers.controlled_objects import controller_of
 from trio_sched.simulator.manifests import Manifest
-from trio_sched.simulator.object_store import ObjectStore
+from trio_sched.simulator.object_store import ObjectStore, StoredObject
 
 Json = dict[str, Any]
 
@@ -23,6 +24,8 @@ _EXAMPLES: Final = 5
 _WORKLOADS: Final = frozenset(
     {"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )
+_BETWEEN: Final = {"ReplicaSet": "replicasets.apps", "Job": "jobs.batch"}
+"""Kind → collection of the controllers of pods that may have a controller themselves."""
 _SHORTEST_CUT: Final = 40
 """Characters of the names of workloads that are left in those of their pods at least."""
 _decode_pod = msgspec.json.Decoder(Pod).decode
@@ -44,46 +47,42 @@ class Explanation:
 
 
 def check_explained(names: Collection[str], manifests: Iterable[Manifest]) -> None:
-    """Refuse names of pods that are not among *manifests* and that none of their workloads can make.
+    """Refuse names of pods and workloads that are not among *manifests*, and of pods that no workload of them makes.
 
     Raises:
         CannotExplain: there is such a name.
     """
-    pods: set[str] = set()
+    known: set[str] = set()
     prefixes: set[str] = set()
     for manifest in manifests:
         fields = manifest.fields
         metadata = fields["metadata"]
         prefix = f"{metadata.get('namespace') or 'default'}/"
         if metadata.get("name") and fields["kind"] == "Pod":
-            pods.add(f"{prefix}{metadata['name']}")
+            known.add(f"{prefix}{metadata['name']}")
         elif fields["kind"] == "Pod":
             prefixes.add(f"{prefix}{metadata.get('generateName')}")
         elif fields["kind"] in _WORKLOADS:
             # The name of a workload without one is drawn; long ones are cut before something is added.
             name = metadata.get("name") or ""
+            if name:
+                known.add(f"{prefix}{name}")
             begin = f"{name}-" if name else metadata.get("generateName") or ""
             prefixes.add(f"{prefix}{begin[:_SHORTEST_CUT]}")
     for name in names:
         key = _key_of(name)
-        if key not in pods and not key.startswith(tuple(prefixes)):
-            hint = _meant(key, pods, prefixes)
-            raise CannotExplain(f"there is no pod {shortened(repr(key))} to explain, and no workload makes it{hint}")
+        if key not in known and not key.startswith(tuple(prefixes)):
+            raise CannotExplain(f"there is no pod or workload {shortened(repr(key))} to explain{_meant(key, known)}")
 
 
-def _meant(key: str, pods: Collection[str], prefixes: Collection[str]) -> str:
-    """What may have been meant: the pod of that name elsewhere, or one of a similar name in the namespace."""
+def _meant(key: str, known: Collection[str]) -> str:
+    """What may have been meant: what has that name elsewhere, or a similar one, or makes pods of similar names."""
     namespace, _, name = key.partition("/")
-    elsewhere = min((one for one in pods if one.endswith(f"/{name}")), default=None)
+    elsewhere = min((one for one in known if one.endswith(f"/{name}")), default=None)
     here = f"{namespace}/"
-    near = nearest_name(name, {one.removeprefix(here) for one in pods if one.startswith(here)})
-    if elsewhere or near:
-        return f"; did you mean {elsewhere or here + (near or '')!r}?"
-    workload = name.rpartition("-")[0] or name
-    owner = nearest_name(
-        workload, {one.removeprefix(here).removesuffix("-") for one in prefixes if one.startswith(here)}
-    )
-    return f"; did you mean one of {here + owner!r}?" if owner else ""
+    names = {one.removeprefix(here) for one in known if one.startswith(here)}
+    near = nearest_name(name, names) or nearest_name(name.rpartition("-")[0], names)
+    return f"; did you mean {elsewhere or here + (near or '')!r}?" if elsewhere or near else ""
 
 
 def _key_of(name: str) -> str:
@@ -98,7 +97,8 @@ def explain_pods(
     Args:
         store: the objects.
         scheduler: with the same objects.
-        names: ``namespace/name``, or names in the namespace default → nodes whose scores are of interest in any case.
+        names: ``namespace/name``, or names in the namespace default, of pods or workloads → nodes whose scores are of
+            interest in any case. Of a workload one pod is explained, a pending one if there is one.
 
     Raises:
         CannotExplain: there is no such pod, or its scheduler is not simulated.
@@ -106,16 +106,36 @@ def explain_pods(
     return tuple(_explain(store, scheduler, _key_of(name), nodes) for name, nodes in names.items())
 
 
+def _pod_of_workload(store: ObjectStore, key: str) -> StoredObject | None:
+    """A pod of the workload of that name, one without a node if possible."""
+    namespace, _, name = key.partition("/")
+    made = (one for one in store.collection("pods").in_order(namespace) if name in _controllers(store, one.fields))
+    return min(made, key=lambda one: (bool(one.fields["spec"].get("nodeName")), one.key), default=None)
+
+
+def _controllers(store: ObjectStore, pod: Json) -> Iterator[str]:
+    """The name of the controller of *pod*, and of the Deployment or CronJob that is behind it."""
+    controller = controller_of(pod)
+    if controller is None:
+        return
+    yield controller["name"]
+    collection = _BETWEEN.get(controller.get("kind") or "")
+    between = store.get(collection, f"{pod['metadata']['namespace']}/{controller['name']}") if collection else None
+    behind = controller_of(between.fields) if between is not None else None
+    if behind is not None:
+        yield behind["name"]
+
+
 def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collection[str]) -> Explanation:
     pods = store.collection("pods")
-    stored = pods.objects.get(key)
+    stored = pods.objects.get(key) or _pod_of_workload(store, key)
     if stored is None:
         near = nearest_name(key, pods.objects)
         raise CannotExplain(f"there is no pod {key!r} to explain" + (f"; did you mean {near!r}?" if near else ""))
     pod = _decode_pod(stored.encoded(b"{"))
     if pod.scheduler_name not in scheduler.profiles:
-        raise CannotExplain(f"pod {key} is of the scheduler {pod.scheduler_name!r}, which is not simulated")
-    return Explanation(pod=key, node=pod.node_name, of=scheduler.explain(pod, scores_of=nodes))
+        raise CannotExplain(f"pod {pod.key} is of the scheduler {pod.scheduler_name!r}, which is not simulated")
+    return Explanation(pod=pod.key, node=pod.node_name, of=scheduler.explain(pod, scores_of=nodes))
 
 
 def explanation_as_tables(one: Explanation, *, every_node: bool) -> Iterator[RenderableType]:

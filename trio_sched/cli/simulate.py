@@ -66,7 +66,8 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     "explained",
     metavar="POD",
     multiple=True,
-    help="Show what every plugin says of every node for this pod, NAMESPACE/NAME. May be repeated.",
+    help="Show what every plugin says of every node for this pod, or for one of this workload, NAMESPACE/NAME. "
+    "May be repeated.",
 )
 @click.option(
     "--serve",
