@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trio_sched.documents.json_duplicates import duplicate_keys
 from trio_sched.documents.plain import read_plain
 
-LARGE = {f"key {number} \\": {"a": ['": ', {"b": "x" * 1000}]} for number in range(1000)}
+LARGE = {f"key {number}": {"a": ['": ', {"b": "x" * 1000}]} for number in range(1000)}
 
 
 def twice(text: str) -> list[str]:
@@ -24,6 +24,12 @@ def test_a_key_that_is_there_twice_is_found(rest: dict[str, object], indent: int
     assert twice(text) == []
     line = text[: text.index('"c"')].count("\n") + 1
     assert twice(text.replace('"c"', '"\\u0062"')) == [f'line {line}: duplicate field "list[1].a.b"']
+
+
+@pytest.mark.parametrize("other", ['"c" : 1', '"c\\\\": 1', '"c"\n:1'])
+def test_a_key_that_is_counted_otherwise_hides_none_in_a_large_text(other: str) -> None:
+    text = json.dumps(LARGE).replace("{", f'{{"b": 1, "b": 2, {other}, ', 1)
+    assert twice(text) == ['line 1: duplicate field "b"']
 
 
 values = st.recursive(

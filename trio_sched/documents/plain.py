@@ -8,7 +8,7 @@ import msgspec
 
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError, shortened
 from trio_sched.documents.files import position_after
-from trio_sched.documents.json_duplicates import duplicate_keys, may_have_duplicates
+from trio_sched.documents.json_duplicates import duplicate_keys, has_duplicates
 from trio_sched.documents.json_runs import TOKEN, places_of_objects
 from trio_sched.documents.yaml_lists import read_list
 from trio_sched.documents.yaml_reader import PlainDocument, read_plain_documents
@@ -73,7 +73,7 @@ def _document(value: Any, text: str, start: int, end: int, line: int) -> PlainDo
         if depth > MAX_DEPTH:
             raise _misfit(text, start)
         level = below
-    duplicates = duplicate_keys(text, start, line) if may_have_duplicates(text[start:end], keys) else ()
+    duplicates = duplicate_keys(text, start, line) if has_duplicates(text[start:end], keys) else ()
     return PlainDocument(value, line, tuple(duplicates))
 
 

@@ -93,7 +93,7 @@ def read_plain_documents(text: str) -> Iterator[PlainDocument]:
 
 
 def _unfit_for_json(root: Node) -> Node | None:
-    """The first key or scalar below *root* that JSON has no form for, as `_key_text` and `_require_finite` say."""
+    """The first key or scalar below *root* that JSON has no form for."""
     waiting = [(root, False)]
     while waiting:
         node, is_key = waiting.pop()
@@ -102,11 +102,9 @@ def _unfit_for_json(root: Node) -> Node | None:
         waiting += ((item, False) for item in reversed(node.items or ()))
         if node.pairs is None and node.items is None and (node.plain or node.tag):
             scalar = resolve_scalar(node.text, node.tag)
-            if is_key:
-                is_unfit = scalar is None or (isinstance(scalar, int) and scalar >= 1 << 63)
-            else:
-                is_unfit = isinstance(scalar, float) and not math.isfinite(scalar)
-            if is_unfit and node.alias is None:
+            try:
+                _key_text(scalar, None) if is_key else _to_plain(scalar)
+            except DocumentError:
                 return node
     return None
 

@@ -98,11 +98,9 @@ def create(
     rules = rules_of(resource)
     if not checked or resource.custom:  # the default of a custom status was taken off
         rules.defaults(fields)
-    if checked:
-        rules.admit(state, resource, fields)
-    else:
-        sent_problems = list(rules.sent_problems(fields))
-        rules.admit(state, resource, fields)
+    sent_problems = [] if checked else list(rules.sent_problems(fields))
+    rules.admit(state, resource, fields)
+    if not checked:
         problems = [*metadata_problems(resource.plural, metadata), *rules.problems(fields), *sent_problems]
         if problems:
             raise invalid(resource, name, problems)

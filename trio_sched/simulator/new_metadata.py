@@ -10,8 +10,6 @@ Json = dict[str, Any]
 
 _NOT_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"})
 """Metadata of a creator that are left out."""
-
-
 NAMED_BY_THE_SERVER: Final = frozenset({"limitranges"})
 """Collections whose objects get a UUID for a name if they have none."""
 
