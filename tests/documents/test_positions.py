@@ -41,6 +41,13 @@ def test_a_path_leads_to_its_line_or_to_the_deepest_above(path: str, line: int) 
     assert find(root, path).line == line
 
 
+def test_metadata_may_be_left_out_before_labels_and_annotations() -> None:
+    root = root_of_document("template:\n  metadata:\n    name: x\n    annotations:\n      a.b/c: d\n", 1)
+    assert root is not None
+    assert find(root, "template.annotations[a.b/c]").line == 5
+    assert find(root, "template.labels[a]").line == 1
+
+
 def test_json_is_searched_as_well() -> None:
     text = json.dumps(
         {"kind": "List", "items": [{"kind": "A", "é": 1}, {"kind": "B", "spec": {"x": [1, {"y": 2}]}}]}, indent=2

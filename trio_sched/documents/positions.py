@@ -101,6 +101,10 @@ def find(root: Node, path: str) -> Node:
                 for written in (key.text, f"[{key.text}]")
                 if path.startswith(written) and path[len(written) : len(written) + 1] in ("", ".", "[")
             ]
+            metadata = next((value for key, value in node.pairs if key.text == "metadata"), None)
+            if not fitting and metadata is not None and path.startswith(("labels", "annotations")):
+                node = metadata  # the API server leaves it out where it speaks of templates of pods
+                continue
             if not fitting:
                 break
             length, place, node = max(fitting, key=lambda found: found[0])

@@ -12,10 +12,10 @@ from attrs import define, field
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.simulator.manifests import Manifest
+from trio_sched.simulator.validation.annotations import MIRROR
 
 Json = dict[str, Any]
 
-MIRROR: Final = "kubernetes.io/config.mirror"
 ALL: Final = "all"
 PENDING: Final = "pending"
 _DEFAULT_SCHEDULER: Final = "default-scheduler"

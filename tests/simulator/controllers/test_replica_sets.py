@@ -5,7 +5,7 @@ import trio
 from simulated_workloads import SELECTOR, Cluster, condition, template
 from trio.testing import MockClock
 
-from trio_sched.simulator.controllers.pod_ranking import DELETION_COST, first_to_delete
+from trio_sched.simulator.controllers.pod_ranking import first_to_delete
 from trio_sched.simulator.object_store import StoredObject
 
 
@@ -94,7 +94,7 @@ async def test_what_is_refused_is_said_and_tried_again(cluster: Cluster, autojum
 def pod(name: str, node: str = "n", *, ready: str = "", phase: str = "Running", **more: Any) -> StoredObject:
     metadata = {"name": name, "uid": name, "creationTimestamp": more.get("created"), "annotations": {}}
     if "cost" in more:
-        metadata["annotations"] = {DELETION_COST: more["cost"]}
+        metadata["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": more["cost"]}
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": ready}] if ready else []
     restarts = [{"restartCount": more.get("restarts", 0)}]
     status = {"phase": phase, "conditions": conditions, "containerStatuses": restarts}

@@ -22,7 +22,7 @@ def container(**fields: Any) -> list[Json]:
 
 
 def problems(before: Json, after: Json) -> list[FieldProblem]:
-    return list(pod_changes({"spec": before}, {"spec": after}))
+    return list(pod_changes({"metadata": {}, "spec": before}, {"metadata": {}, "spec": after}))
 
 
 def node_affinity(*terms: Json) -> Json:

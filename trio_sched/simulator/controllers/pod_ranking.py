@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from trio_sched.simulator.controllers.pod_states import is_active, is_ready, phase_of, ready_since, unix_time
 from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.validation.annotations import deletion_cost
 
 Json = dict[str, Any]
 
-DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
@@ -50,17 +50,9 @@ def _standing(fields: Json, per_node: Counter[str]) -> tuple[float, ...]:
         1 if node else 0,
         _PHASES.get(phase_of(fields), 0),
         1 if is_ready(fields) else 0,
-        _deletion_cost(fields),
+        deletion_cost(fields["metadata"].get("annotations") or {}) or 0,
         -per_node[node],
     )
-
-
-def _deletion_cost(fields: Json) -> int:
-    text = (fields["metadata"].get("annotations") or {}).get(DELETION_COST)
-    try:
-        return 0 if text is None else int(text)
-    except ValueError:
-        return 0
 
 
 def _restarts(fields: Json) -> tuple[int, int]:

@@ -7,22 +7,20 @@ from collections.abc import Iterator
 from trio_sched.simulator.field_problems import (
     FieldProblem,
     bad_value,
-    duplicate,
     forbidden_field,
-    required,
-    unsupported,
 )
 from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.pod_scheduling import EFFECTS
+from trio_sched.simulator.validation.annotations import node_annotation_problems
 from trio_sched.simulator.validation.resources import quantity_problems
-from trio_sched.simulator.validation.selectors import key_problems
 from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.taints import taint_problems
 
 
 def node_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new node."""
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
-    yield from _taint_problems(spec.get("taints") or [], "metadata.taints")
+    yield from node_annotation_problems(fields["metadata"].get("annotations") or {})
+    yield from taint_problems(spec.get("taints") or [], "metadata.taints")
     yield from _resource_problems(status)
     networks = spec.get("podCIDRs") or []
     if spec.get("podCIDR"):
@@ -33,23 +31,6 @@ def node_problems(fields: Json) -> Iterator[FieldProblem]:
     families = {":" in network for network in networks}
     if len(networks) > 1 and (len(networks) > 2 or len(families) < 2):
         yield bad_value("spec.podCIDRs", networks, "may specify no more than one CIDR for each IP family")
-
-
-def _taint_problems(taints: list[Json], path: str) -> Iterator[FieldProblem]:
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(taints):
-        where = f"{path}[{index}]"
-        key, value, effect = (taint.get(name) or "" for name in ("key", "value", "effect"))
-        yield from key_problems(key, f"{where}.key")
-        if problem := names.label_value(value):
-            yield bad_value(f"{where}.value", value, problem)
-        if not effect:
-            yield required(f"{where}.effect")
-        elif effect not in EFFECTS:
-            yield unsupported(f"{where}.effect", effect, EFFECTS)
-        if (key, effect) in seen:
-            yield duplicate(where, taint)
-        seen.add((key, effect))
 
 
 def _resource_problems(status: Json) -> Iterator[FieldProblem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field
+from trio_sched.simulator.validation.annotations import pod_annotation_changes
 from trio_sched.simulator.validation.metadata import same
 from trio_sched.simulator.validation.shapes import Json
 
@@ -22,6 +23,8 @@ def pod_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
 
     Source: ``ValidatePodUpdate`` of Kubernetes' pkg/apis/core/validation.
     """
+    noted, notes = (fields["metadata"].get("annotations") or {} for fields in (old, new))
+    yield from pod_annotation_changes(noted, notes)
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if before == after:
         return

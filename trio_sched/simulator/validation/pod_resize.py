@@ -8,11 +8,11 @@ from typing import Final
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field
 from trio_sched.simulator.pod_defaults import quality_of_service
+from trio_sched.simulator.validation.annotations import MIRROR
 from trio_sched.simulator.validation.shapes import Json
 
 _CONTAINERS: Final = ("containers", "initContainers")
 _RESIZED: Final = ("cpu", "memory")
-_MIRROR: Final = "kubernetes.io/config.mirror"
 _ONLY: Final = "only cpu and memory resources are mutable"
 
 
@@ -41,7 +41,7 @@ def resize_problems(old: Json, new: Json) -> Iterator[FieldProblem]:
     Source: ``ValidatePodResize`` of Kubernetes' pkg/apis/core/validation.
     """
     before, after = old["spec"], new["spec"]
-    if _MIRROR in (old["metadata"].get("annotations") or {}):
+    if MIRROR in (old["metadata"].get("annotations") or {}):
         yield forbidden_field("", "static pods cannot be resized")
         return
     if (before.get("os") or {}).get("name") == "windows":

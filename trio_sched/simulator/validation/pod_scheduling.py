@@ -1,8 +1,7 @@
-"""Rules of the fields of pods that scheduling depends on: affinity, tolerations, spreading, gates, claims."""
+"""Rules of the fields of pods that scheduling depends on: affinity, spreading, gates, claims."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,7 +22,6 @@ from trio_sched.simulator.validation.selectors import (
 )
 from trio_sched.simulator.validation.shapes import Json
 
-EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -94,38 +92,6 @@ def _label_key_list_problems(keys: list[str], path: str, selector: Json | None) 
         return
     for index, key in enumerate(keys):
         yield from key_problems(key, f"{path}[{index}]")
-
-
-def toleration_problems(tolerations: list[Json], path: str) -> Iterator[FieldProblem]:
-    """What is wrong with tolerations."""
-    for index, toleration in enumerate(tolerations):
-        yield from _toleration_problems(toleration, f"{path}[{index}]")
-
-
-def _toleration_problems(toleration: Json, path: str) -> Iterator[FieldProblem]:
-    key, operator = toleration.get("key") or "", toleration.get("operator") or ""
-    value, effect = toleration.get("value") or "", toleration.get("effect") or ""
-    if key:
-        yield from key_problems(key, f"{path}.key")
-    elif operator != "Exists":
-        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield bad_value(f"{path}.operator", operator, detail)
-    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-        yield bad_value(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
-    match operator:
-        case "Equal" | "":
-            if problem := names.label_value(value):
-                yield bad_value(f"{path}.operator", value, problem)
-        case "Exists":
-            if value:
-                yield bad_value(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
-        case "Lt" | "Gt":
-            if not re.fullmatch(r"0|-?[1-9][0-9]*", value) or not -(1 << 63) <= int(value) < 1 << 63:
-                yield bad_value(f"{path}.value", value, "must be a valid decimal integer in canonical form")
-        case _:
-            yield unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
-    if effect and effect not in EFFECTS:
-        yield unsupported(f"{path}.effect", effect, EFFECTS)
 
 
 def spread_problems(constraints: list[Json], path: str, *, selectors: bool = True) -> Iterator[FieldProblem]:

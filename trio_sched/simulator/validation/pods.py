@@ -19,6 +19,7 @@ from trio_sched.simulator.field_problems import (
 )
 from trio_sched.simulator.pod_resources import aggregated, aggregated_quantities
 from trio_sched.simulator.validation import names
+from trio_sched.simulator.validation.annotations import MIRROR, pod_annotation_problems, profile_mismatches
 from trio_sched.simulator.validation.containers import (
     PodContext,
     choice_problems,
@@ -32,7 +33,6 @@ from trio_sched.simulator.validation.pod_scheduling import (
     claim_problems,
     gate_problems,
     spread_problems,
-    toleration_problems,
 )
 from trio_sched.simulator.validation.resources import (
     pod_resource_problems,
@@ -41,6 +41,7 @@ from trio_sched.simulator.validation.resources import (
 from trio_sched.simulator.validation.security import operating_system_problems, pod_security_problems
 from trio_sched.simulator.validation.selectors import key_problems
 from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.taints import toleration_problems
 from trio_sched.simulator.validation.volumes import volume_problems
 from trio_sched.simulator.validation.windows import host_process_problems
 
@@ -55,21 +56,25 @@ _NAMED: Final = {
 }
 _LONGEST_REMEMBERED: Final = 16 * 1024
 _encode: Final = msgspec.json.Encoder().encode
-_MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 def sent_pod_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a pod that is to be created, though one that exists may be so."""
-    if (fields.get("spec") or {}).get("ephemeralContainers"):
+    spec = fields.get("spec") or {}
+    if spec.get("ephemeralContainers"):
         yield forbidden_field("spec.ephemeralContainers", "cannot be set on create")
+    if annotations := fields["metadata"].get("annotations"):
+        yield from profile_mismatches(annotations, spec, "spec", is_pod=True)
 
 
 def pod_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new pod whose defaults are filled in."""
     spec, metadata = fields.get("spec") or {}, fields["metadata"]
+    if annotations := metadata.get("annotations"):
+        yield from pod_annotation_problems(annotations, spec, "metadata.annotations")
+        if spec.get("resourceClaims") and MIRROR in annotations:
+            yield forbidden_field("", "static pods do not support resource claims")
     yield from _spec_problems(spec, metadata.get("name") or "")
-    if spec.get("resourceClaims") and _MIRROR in (metadata.get("annotations") or {}):
-        yield forbidden_field("", "static pods do not support resource claims")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
@@ -92,7 +97,10 @@ def template_problems(template: Json, path: str) -> Iterator[FieldProblem]:
     """What is wrong with a template of pods."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     yield from label_problems(metadata.get("labels") or {}, f"{path}.labels")
-    yield from annotation_problems(metadata.get("annotations") or {}, f"{path}.annotations")
+    if annotations := metadata.get("annotations"):
+        yield from annotation_problems(annotations, f"{path}.annotations")
+        yield from pod_annotation_problems(annotations, spec, f"{path}.annotations")
+        yield from profile_mismatches(annotations, spec, f"{path}.spec", is_pod=False)
     yield from pod_spec_problems(spec, f"{path}.spec", name="", is_pod=False)
     if spec.get("ephemeralContainers"):
         yield forbidden_field(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")

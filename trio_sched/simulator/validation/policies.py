@@ -9,10 +9,10 @@ from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidd
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.metadata import immutable, label_problems
 from trio_sched.simulator.validation.numbers import amount_problems, negative_problems
-from trio_sched.simulator.validation.pod_scheduling import toleration_problems
 from trio_sched.simulator.validation.resources import container_resource_problems, quantity_problems
 from trio_sched.simulator.validation.selectors import label_selector_problems
 from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.taints import toleration_problems
 
 _SYSTEM_CLASSES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _HIGHEST: Final = 1_000_000_000

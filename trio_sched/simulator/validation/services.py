@@ -19,6 +19,10 @@ from trio_sched.simulator.validation.selectors import key_problems
 from trio_sched.simulator.validation.service_addresses import address_problems
 from trio_sched.simulator.validation.shapes import Json
 
+_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_TOPOLOGY_HINTS: Final = "service.kubernetes.io/topology-aware-hints"
+_TOPOLOGY_MODE: Final = "service.kubernetes.io/topology-mode"
+_FOR_LOAD_BALANCERS: Final = "may only be used when `type` is 'LoadBalancer'"
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _FIXED: Final = "may not change once set"
@@ -47,7 +51,13 @@ def service_problems(fields: Json) -> Iterator[FieldProblem]:
     for index, address in enumerate(spec.get("externalIPs") or ()):
         if problem := names.ip_address(address):
             yield bad_value(f"spec.externalIPs[{index}]", address, problem)
+    annotations = fields["metadata"].get("annotations") or {}
     yield from _load_balancer_problems(spec, kind)
+    yield from _source_range_problems(spec.get("loadBalancerSourceRanges") or [], annotations.get(_RANGES), kind)
+    hints, mode = annotations.get(_TOPOLOGY_HINTS), annotations.get(_TOPOLOGY_MODE)
+    if None not in (hints, mode) and hints != mode:
+        detail = f"must match annotations[{_TOPOLOGY_HINTS}] when both are specified"
+        yield bad_value(f"metadata.annotations[{_TOPOLOGY_MODE}]", mode, detail)
     yield from _traffic_problems(spec, kind)
 
 
@@ -147,19 +157,28 @@ def _affinity_problems(spec: Json) -> Iterator[FieldProblem]:
 
 
 def _load_balancer_problems(spec: Json, kind: str) -> Iterator[FieldProblem]:
-    only = "may only be used when `type` is 'LoadBalancer'"
-    ranges = spec.get("loadBalancerSourceRanges") or []
     if kind != "LoadBalancer":
-        if ranges:
-            yield forbidden_field("spec.LoadBalancerSourceRanges", only)
         for field in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
             if spec.get(field) is not None:
-                yield forbidden_field(f"spec.{field}", only)
+                yield forbidden_field(f"spec.{field}", _FOR_LOAD_BALANCERS)
     elif spec.get("loadBalancerClass") is not None:
         yield from key_problems(spec["loadBalancerClass"], "spec.loadBalancerClass")
-    for index, network in enumerate(ranges):
+
+
+def _source_range_problems(ranges: list[str], annotated: str | None, kind: str) -> Iterator[FieldProblem]:
+    """What is wrong with the networks that may reach a load balancer; those of the annotation count without others."""
+    path = "spec.LoadBalancerSourceRanges"
+    listed = [(f"{path}[{index}]", network) for index, network in enumerate(ranges)]
+    if not ranges and annotated is not None:
+        path = f"metadata.annotations[{_RANGES}]"
+        listed = [(path, network) for network in annotated.split(",")] if annotated.strip() else []
+    elif not ranges:
+        return
+    if kind != "LoadBalancer":
+        yield forbidden_field(path, _FOR_LOAD_BALANCERS)
+    for where, network in listed:
         if problem := names.cidr(network.strip()):
-            yield bad_value(f"spec.LoadBalancerSourceRanges[{index}]", network.strip(), problem)
+            yield bad_value(where, network.strip(), problem)
 
 
 def _traffic_problems(spec: Json, kind: str) -> Iterator[FieldProblem]:
