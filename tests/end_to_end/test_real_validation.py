@@ -10,6 +10,7 @@ import pytest
 from manifest_changes import changes
 from manifest_mutations import Mistake, mistakes, sample_of_mistakes, valid_objects
 from real_servers import ASSETS, Files, Server, real_server
+from status_verdicts import recorded_statuses
 
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.manifest_checks import check_manifests
@@ -120,6 +121,29 @@ async def test_changes_are_refused_where_kube_apiserver_refuses_them(tmp_path: P
                     different.append(f"{what}: theirs {refusal[:200]!r}, ours {str(answer)[:200]!r}")
     assert compared > 200
     assert len(different) <= 3, "\n".join(different)
+
+
+@pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+async def test_recorded_statuses_are_refused_where_that_was_recorded(tmp_path: Path) -> None:
+    recorded, rng, different, compared = recorded_statuses(), Random(), [], 0
+    async with real_server(Files(tmp_path)) as server:
+        for fields in valid_objects():
+            name = fields["metadata"]["name"]
+            if f"{fields['kind']} {name}" not in recorded:
+                continue
+            fields["metadata"].pop("namespace", None)
+            created = await server.admin.post(_path(fields), json=fields)
+            if created.status_code != 201:
+                continue  # it is there already
+            for verdict, statuses in recorded[f"{fields['kind']} {name}"].items():
+                for status in rng.sample(statuses, min(len(statuses), 8)):
+                    changed = {**created.json(), "status": status}
+                    refusal = await _refusal(server, "PUT", f"{_path(fields)}/{name}/status", changed)
+                    compared += refusal is not None
+                    if refusal is not None and bool(refusal) != (verdict == "refused"):
+                        different.append(f"{fields['kind']}: {status}: {refusal[:200]!r}")
+    assert compared > 200
+    assert different == []
 
 
 def _at_version(fields: Json, metadata: Json, version: str) -> Json:

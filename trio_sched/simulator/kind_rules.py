@@ -34,13 +34,17 @@ from trio_sched.simulator.validation import (
     policies,
     quotas,
     services,
+    statuses,
     storage,
     templates,
     webhooks,
     workloads,
 )
+from trio_sched.simulator.validation.claim_status import claim_status_problems
 from trio_sched.simulator.validation.definitions import definition_problems
+from trio_sched.simulator.validation.job_status import job_status_problems
 from trio_sched.simulator.validation.pod_changes import pod_changes
+from trio_sched.simulator.validation.pod_status import pod_status_problems
 from trio_sched.simulator.validation.pods import pod_problems, sent_pod_problems
 from trio_sched.simulator.validation.volume_claims import claim_problems as volume_claim_problems
 
@@ -83,11 +87,13 @@ _RULES: dict[str, Rules] = {
         problems=pod_problems,
         check=check_limits,
         change_problems=pod_changes,
+        status_problems=pod_status_problems,
     ),
     "namespaces": Rules(
         admit=admission.admit_namespace,
         admit_change=admission.admit_namespace_change,
         sent_problems=namespaces.sent_namespace_problems,
+        status_problems=statuses.namespace_status_problems,
     ),
     "nodes": Rules(
         defaults=defaults.node_defaults,
@@ -108,6 +114,7 @@ _RULES: dict[str, Rules] = {
         problems=volume_claim_problems,
         check=check_limits,
         change_problems=storage.claim_changes,
+        status_problems=statuses.volume_claim_status_problems,
     ),
     "storageclasses.storage.k8s.io": Rules(
         defaults=defaults.storage_class_defaults,
@@ -124,7 +131,9 @@ _RULES: dict[str, Rules] = {
         problems=storage.capacity_problems, change_problems=storage.capacity_changes
     ),
     "volumeattachments.storage.k8s.io": Rules(
-        problems=storage.attachment_problems, change_problems=storage.attachment_changes
+        problems=storage.attachment_problems,
+        change_problems=storage.attachment_changes,
+        status_problems=storage.attachment_status_problems,
     ),
     "services": Rules(
         defaults=defaults.service_defaults,
@@ -132,6 +141,7 @@ _RULES: dict[str, Rules] = {
         admit_change=admit_service_change,
         problems=services.service_problems,
         change_problems=services.service_changes,
+        status_problems=statuses.service_status_problems,
     ),
     "configmaps": Rules(
         problems=configuration.config_map_problems,
@@ -142,7 +152,11 @@ _RULES: dict[str, Rules] = {
         problems=configuration.secret_problems,
         change_problems=configuration.secret_changes,
     ),
-    "resourcequotas": Rules(problems=quotas.quota_problems, change_problems=quotas.quota_changes),
+    "resourcequotas": Rules(
+        problems=quotas.quota_problems,
+        change_problems=quotas.quota_changes,
+        status_problems=statuses.quota_status_problems,
+    ),
     "limitranges": Rules(
         defaults=defaults.limit_range_defaults,
         problems=quotas.limit_range_problems,
@@ -153,18 +167,21 @@ _RULES: dict[str, Rules] = {
         admit=admission.admit_workload,
         problems=workloads.deployment_problems,
         change_problems=workloads.selector_changes,
+        status_problems=statuses.DEPLOYMENT,
     ),
     "replicasets.apps": Rules(
         defaults=defaults.replica_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.replica_set_problems,
         change_problems=workloads.selector_changes,
+        status_problems=statuses.REPLICA_SET,
     ),
     "statefulsets.apps": Rules(
         defaults=defaults.stateful_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.stateful_set_problems,
         change_problems=workloads.stateful_set_changes,
+        status_problems=statuses.STATEFUL_SET,
     ),
     "daemonsets.apps": Rules(
         defaults=defaults.daemon_set_defaults,
@@ -172,11 +189,13 @@ _RULES: dict[str, Rules] = {
         admit_change=admission.admit_daemon_set_change,
         problems=workloads.daemon_set_problems,
         change_problems=workloads.selector_changes,
+        status_problems=statuses.DAEMON_SET,
     ),
     "replicationcontrollers": Rules(
         defaults=defaults.replication_controller_defaults,
         admit=admission.admit_workload,
         problems=workloads.replication_controller_problems,
+        status_problems=statuses.REPLICA_SET,
     ),
     "jobs.batch": Rules(
         defaults=defaults.job_defaults,
@@ -184,6 +203,7 @@ _RULES: dict[str, Rules] = {
         sent_problems=jobs.sent_job_problems,
         problems=jobs.job_problems,
         change_problems=jobs.job_changes,
+        status_problems=job_status_problems,
     ),
     "cronjobs.batch": Rules(
         defaults=defaults.cron_job_defaults,
@@ -192,6 +212,7 @@ _RULES: dict[str, Rules] = {
     "horizontalpodautoscalers.autoscaling": Rules(
         defaults=defaults.autoscaler_defaults,
         problems=autoscaling.autoscaler_problems,
+        status_problems=statuses.AUTOSCALER,
     ),
     "leases.coordination.k8s.io": Rules(problems=policies.lease_problems),
     "runtimeclasses.node.k8s.io": Rules(
@@ -220,7 +241,7 @@ _RULES: dict[str, Rules] = {
         problems=devices.claim_problems,
         check=admin_access.check_claim,
         change_problems=device_changes.claim_changes,
-        status_problems=device_changes.claim_status_changes,
+        status_problems=claim_status_problems,
         status_keeps_metadata=True,
     ),
     "resourceclaimtemplates.resource.k8s.io": Rules(
@@ -254,7 +275,9 @@ _RULES: dict[str, Rules] = {
         change_problems=endpoints.slice_changes,
     ),
     "ingresses.networking.k8s.io": Rules(
-        sent_problems=networking.sent_ingress_problems, problems=networking.ingress_problems
+        sent_problems=networking.sent_ingress_problems,
+        problems=networking.ingress_problems,
+        status_problems=statuses.ingress_status_problems,
     ),
     "ingressclasses.networking.k8s.io": Rules(
         defaults=defaults.ingress_class_defaults,
@@ -277,6 +300,7 @@ _RULES: dict[str, Rules] = {
     "poddisruptionbudgets.policy": Rules(
         admit=admission.admit_budget,
         problems=policies.budget_problems,
+        status_problems=statuses.budget_status_problems,
     ),
     "priorityclasses.scheduling.k8s.io": Rules(
         defaults=defaults.priority_class_defaults,

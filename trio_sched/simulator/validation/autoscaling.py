@@ -52,7 +52,7 @@ def _reference_problems(reference: Json, path: str, *, needs_group: bool = True)
     version = reference.get("apiVersion") or ""
     if version.count("/") > 1:
         yield bad_value(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
-    elif needs_group and version != "v1" and not (version.count("/") == 1 and version.partition("/")[0]):
+    elif needs_group and reference.get("kind") != "ReplicationController" and not version.rpartition("/")[0]:
         yield bad_value(f"{path}.apiVersion", version, "apiVersion must specify API group")
 
 

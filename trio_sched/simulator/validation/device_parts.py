@@ -19,6 +19,7 @@ from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.selectors import key_problems
 from trio_sched.simulator.validation.shapes import Json
 
+_MAX_CONDITIONS: Final = 4
 EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IDENTIFIER_RULE: Final = (
@@ -81,3 +82,35 @@ def taint_problems(taint: Json, path: str) -> Iterator[FieldProblem]:
         yield required(f"{path}.effect")
     elif effect not in EFFECTS:
         yield unsupported(f"{path}.effect", effect, EFFECTS)
+
+
+def pool_name_problems(name: str, path: str) -> Iterator[FieldProblem]:
+    """What is wrong with the name of a pool of devices."""
+    if not name:
+        yield required(path)
+        return
+    if len(name) > 253:
+        yield too_long(path, 253)
+    for part in name.split("/"):
+        if problem := names.subdomain(part):
+            yield bad_value(path, part, problem)
+
+
+def binding_problems(device: Json, path: str) -> Iterator[FieldProblem]:
+    """What is wrong with the conditions that pods wait for before they are bound, and with those of failure."""
+    wanted, failures = device.get("bindingConditions") or [], device.get("bindingFailureConditions") or []
+    for field, conditions, other in (
+        ("bindingConditions", wanted, "bindingFailureConditions"),
+        ("bindingFailureConditions", failures, "bindingConditions"),
+    ):
+        yield from size_problems(conditions, _MAX_CONDITIONS, f"{path}.{field}")
+        for index, condition in enumerate(conditions):
+            where = f"{path}.{field}[{index}]"
+            yield from key_problems(condition, where)
+            if condition in conditions[:index]:
+                yield duplicate(where, condition)
+            if conditions is failures and condition in wanted:
+                detail = "bindingFailureConditions must not overlap with bindingConditions"
+                yield bad_value(where, condition, detail)
+        if conditions and not device.get(other):
+            yield bad_value(f"{path}.{other}", None, f"{other} are required to use {field}")

@@ -20,13 +20,15 @@ from trio_sched.simulator.field_problems import (
 from trio_sched.simulator.validation import names
 from trio_sched.simulator.validation.device_capacities import request_policy_problems
 from trio_sched.simulator.validation.device_parts import (
+    binding_problems,
     name_problems,
     names_again,
+    pool_name_problems,
     qualified_problems,
     size_problems,
     taint_problems,
 )
-from trio_sched.simulator.validation.selectors import key_problems, node_selector_problems
+from trio_sched.simulator.validation.selectors import node_selector_problems
 from trio_sched.simulator.validation.shapes import Json
 from trio_sched.simulator.validation.volumes import driver_name_problems
 
@@ -34,7 +36,6 @@ _MAX_ATTRIBUTES: Final = 32
 _MAX_DEVICES: Final = 128
 _MAX_DEVICES_WITH_MORE: Final = 64
 """Of slices whose devices have taints, counters or lists."""
-_MAX_CONDITIONS: Final = 4
 _VALUES: Final = ("bool", "int", "string", "version", "bools", "ints", "strings", "versions")
 _SEMVER: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
@@ -51,9 +52,10 @@ def slice_problems(fields: Json) -> Iterator[FieldProblem]:
     yield from driver_name_problems(spec.get("driver") or "", "spec.driver")
     yield from _pool_problems(pool, "spec.pool")
     yield from _where_problems(spec, "spec")
-    devices, counters = spec.get("devices") or [], spec.get("sharedCounters") or []
-    if devices and counters:
+    devices, counters = spec.get("devices"), spec.get("sharedCounters")
+    if devices is not None and counters is not None:  # be they empty
         yield bad_value("spec", "", "only one of `sharedCounters` or `devices` is allowed")
+    devices, counters = devices or [], counters or []
     yield from size_problems(
         devices, _MAX_DEVICES_WITH_MORE if any(map(_has_more, devices)) else _MAX_DEVICES, "spec.devices"
     )
@@ -86,14 +88,7 @@ def _counter_problems(value: Json, path: str) -> Iterator[FieldProblem]:
 
 def _pool_problems(pool: Json, path: str) -> Iterator[FieldProblem]:
     name, count, generation = pool.get("name") or "", pool.get("resourceSliceCount") or 0, pool.get("generation") or 0
-    if not name:
-        yield required(f"{path}.name")
-    else:
-        if len(name) > 253:
-            yield too_long(f"{path}.name", 253)
-        for part in name.split("/"):
-            if problem := names.subdomain(part):
-                yield bad_value(f"{path}.name", part, problem)
+    yield from pool_name_problems(name, f"{path}.name")
     if count <= 0:
         yield bad_value(f"{path}.resourceSliceCount", count, "must be greater than zero")
     if generation < 0:
@@ -154,26 +149,6 @@ def _own_node_problems(device: Json, path: str) -> Iterator[FieldProblem]:
         yield bad_value(path, f"{{{', '.join(f'`{name}`' for name in given)}}}", detail)
 
 
-def _binding_problems(device: Json, path: str) -> Iterator[FieldProblem]:
-    """What is wrong with the conditions that pods wait for before they are bound, and with those of failure."""
-    wanted, failures = device.get("bindingConditions") or [], device.get("bindingFailureConditions") or []
-    for field, conditions, other in (
-        ("bindingConditions", wanted, "bindingFailureConditions"),
-        ("bindingFailureConditions", failures, "bindingConditions"),
-    ):
-        yield from size_problems(conditions, _MAX_CONDITIONS, f"{path}.{field}")
-        for index, condition in enumerate(conditions):
-            where = f"{path}.{field}[{index}]"
-            yield from key_problems(condition, where)
-            if condition in conditions[:index]:
-                yield duplicate(where, condition)
-            if conditions is failures and condition in wanted:
-                detail = "bindingFailureConditions must not overlap with bindingConditions"
-                yield bad_value(where, condition, detail)
-        if conditions and not device.get(other):
-            yield bad_value(f"{path}.{other}", None, f"{other} are required to use {field}")
-
-
 def _device_problems(device: Json, path: str, *, is_alone: bool) -> Iterator[FieldProblem]:
     yield from name_problems(device.get("name"), f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
@@ -202,7 +177,7 @@ def _device_problems(device: Json, path: str, *, is_alone: bool) -> Iterator[Fie
         yield from _counter_problems(one, where)
         if one.get("counterSet") in [other.get("counterSet") for other in consumed[:index]]:
             yield duplicate(where, one.get("counterSet"))
-    yield from _binding_problems(device, path)
+    yield from binding_problems(device, path)
     if is_alone:
         yield from _own_node_problems(device, path)
     elif any(device.get(field) is not None for field in ("nodeName", "nodeSelector", "allNodes")):

@@ -77,7 +77,7 @@ def _claim_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
         yield from size_problems(items, _MAX_REQUESTS, f"{path}.devices.{kind}")
         for index, item in enumerate(items):
             where = f"{path}.devices.{kind}[{index}]"
-            yield from _reference_problems(item.get("requests") or [], f"{where}.requests", known)
+            yield from reference_problems(item.get("requests") or [], f"{where}.requests", known)
             yield from _constraint_problems(item, where) if kind == "constraints" else opaque_problems(item, where)
 
 
@@ -186,7 +186,8 @@ def _full_name_problems(name: str, path: str) -> Iterator[FieldProblem]:
     yield from qualified_problems(name, path)
 
 
-def _reference_problems(listed: list[str], path: str, known: RequestNames) -> Iterator[FieldProblem]:
+def reference_problems(listed: list[str], path: str, known: RequestNames) -> Iterator[FieldProblem]:
+    """Which names in a list are no names of requests, or are there twice."""
     for index, name in enumerate(listed):
         where, (request, slash, alternative) = f"{path}[{index}]", name.partition("/")
         if "/" in alternative:

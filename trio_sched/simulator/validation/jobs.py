@@ -210,7 +210,7 @@ def _success_policy_problems(policy: Json, completions: int | None, path: str) -
             yield required(where, "at least one of succeededCount or succeededIndexes must be specified")
         total = None
         if indexes is not None:
-            total, error = _count_of_indexes(indexes, completions or 0)
+            total, error = count_of_indexes(indexes, completions or 0)
             if len(indexes.encode()) > _MAX_INDEXES_TEXT:
                 yield too_long(f"{where}.succeededIndexes", _MAX_INDEXES_TEXT)
             if error:
@@ -226,7 +226,7 @@ def _success_policy_problems(policy: Json, completions: int | None, path: str) -
                     yield bad_value(f"{where}.succeededCount", count, detail)
 
 
-def _count_of_indexes(text: str, completions: int) -> tuple[int, str]:
+def count_of_indexes(text: str, completions: int) -> tuple[int, str]:
     """How many indexes ranges such as ``0-2,5`` name, or what is wrong with them."""
     count, last = 0, -1
     for part in text.split(",") if text else ():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from trio_sched.simulator.field_problems import (
     FieldProblem,
     bad_value,
+    duplicate,
     forbidden_field,
 )
 from trio_sched.simulator.validation import names
@@ -15,16 +18,21 @@ from trio_sched.simulator.validation.resources import quantity_problems
 from trio_sched.simulator.validation.shapes import Json
 from trio_sched.simulator.validation.taints import taint_problems
 
+_LONGEST_FEATURE: Final = 253
+_FEATURE: Final = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
+_FEATURE_RULE: Final = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or "
+    "MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
+
 
 def node_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new node."""
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     yield from node_annotation_problems(fields["metadata"].get("annotations") or {})
     yield from taint_problems(spec.get("taints") or [], "metadata.taints")
-    yield from _resource_problems(status)
-    networks = spec.get("podCIDRs") or []
-    if spec.get("podCIDR"):
-        networks = [spec["podCIDR"], *networks[1:]]  # the field from before there were two families
+    yield from _status_problems(status)
+    networks = _networks(spec)
     for index, network in enumerate(networks):
         if problem := names.cidr(network):
             yield bad_value(f"spec.podCIDRs[{index}]", network, problem)
@@ -33,28 +41,40 @@ def node_problems(fields: Json) -> Iterator[FieldProblem]:
         yield bad_value("spec.podCIDRs", networks, "may specify no more than one CIDR for each IP family")
 
 
-def _resource_problems(status: Json) -> Iterator[FieldProblem]:
+def _networks(spec: Json) -> list[str]:
+    """The networks of the pods of a node; where ``podCIDR``, the older field, says otherwise, it counts."""
+    networks: list[str] = spec.get("podCIDRs") or []
+    first = spec.get("podCIDR")
+    return networks if not first or first in networks[:1] else [first]
+
+
+def _status_problems(status: Json) -> Iterator[FieldProblem]:
     for kind in ("capacity", "allocatable"):
         for name, quantity in (status.get(kind) or {}).items():
             yield from quantity_problems(name, quantity, f"status.{kind}.{name}")
+    features = status.get("declaredFeatures") or []
+    for index, feature in enumerate(features):
+        where, previous = f"status.declaredFeatures[{index}]", features[index - 1] if index else ""
+        if len(feature.encode()) > _LONGEST_FEATURE:
+            detail = f"must be no more than {_LONGEST_FEATURE} characters"
+            yield bad_value(where, feature, f'invalid feature name "{feature}": {detail}')
+        elif not _FEATURE.fullmatch(feature):
+            yield bad_value(where, feature, f'invalid feature name "{feature}": {_FEATURE_RULE}')
+        if index and feature == previous:
+            yield duplicate(where, feature)
+        elif feature < previous:
+            yield bad_value(where, feature, "list must be sorted alphabetically")
 
 
 def node_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     """What is wrong with a change of a node."""
-    before, after = old.get("spec") or {}, dict(new.get("spec") or {})
-    # One stands for the other where one is left out, and podCIDR is the one that counts.
-    if after.get("podCIDRs") and not after.get("podCIDR"):
-        after["podCIDR"] = after["podCIDRs"][0]
-    elif after.get("podCIDR") and after["podCIDR"] not in (after.get("podCIDRs") or ())[:1]:
-        after["podCIDRs"] = [after["podCIDR"]]
-    for field in ("podCIDR", "podCIDRs", "providerID"):
-        if before.get(field) and before.get(field) != after.get(field):
-            detail = 'node updates may not change podCIDR except from "" to valid'
-            if field == "providerID":
-                detail = 'node updates may not change providerID except from "" to valid'
-            yield forbidden_field(f"spec.{field}", detail)
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    if _networks(before) not in ([], _networks(after)):
+        yield forbidden_field("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
+    if before.get("providerID") and before["providerID"] != after.get("providerID"):
+        yield forbidden_field("spec.providerID", 'node updates may not change providerID except from "" to valid')
 
 
 def node_status_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     """What is wrong with a change of the status of a node."""
-    yield from _resource_problems(new.get("status") or {})
+    yield from _status_problems(new.get("status") or {})

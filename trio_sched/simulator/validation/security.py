@@ -19,8 +19,8 @@ from trio_sched.simulator.validation.shapes import Json
 from trio_sched.simulator.validation.volumes import descending_path_problems
 from trio_sched.simulator.validation.windows import windows_option_problems
 
-_MAX_ID: Final = (1 << 31) - 1
-_ID_RULE: Final = f"must be between 0 and {_MAX_ID}, inclusive"
+MAX_ID: Final = (1 << 31) - 1
+ID_RULE: Final = f"must be between 0 and {MAX_ID}, inclusive"
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 _SYSCTL_RULE: Final = (
@@ -42,8 +42,8 @@ def pod_security_problems(context: Json, spec: Json, path: str) -> Iterator[Fiel
     """What is wrong with the security context of a pod with *spec*."""
     yield from _id_problems(context, path, ("fsGroup", "runAsUser", "runAsGroup"))
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        if not 0 <= group <= _MAX_ID:
-            yield bad_value(f"{path}.supplementalGroups[{index}]", group, _ID_RULE)
+        if not 0 <= group <= MAX_ID:
+            yield bad_value(f"{path}.supplementalGroups[{index}]", group, ID_RULE)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield bad_value(f"{path}.shareProcessNamespace", True, detail)
@@ -85,8 +85,8 @@ def container_security_problems(context: Json, path: str, *, host_users: bool) -
 def _id_problems(context: Json, path: str, fields: tuple[str, ...]) -> Iterator[FieldProblem]:
     for field in fields:
         number = context.get(field)
-        if number is not None and not 0 <= number <= _MAX_ID:
-            yield bad_value(f"{path}.{field}", number, _ID_RULE)
+        if number is not None and not 0 <= number <= MAX_ID:
+            yield bad_value(f"{path}.{field}", number, ID_RULE)
 
 
 def _sysctl_problems(sysctls: list[Json], spec: Json, path: str) -> Iterator[FieldProblem]:

@@ -264,6 +264,15 @@ def attachment_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     yield from immutable(old, new, "spec", path="")
 
 
+def attachment_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with the status of a VolumeAttachment."""
+    for name in ("attachError", "detachError"):
+        code = ((new.get("status") or {}).get(name) or {}).get("errorCode", 0)
+        if not 0 <= code < 1 << 31:
+            detail = f"must be between 0 and {(1 << 31) - 1}, inclusive"
+            yield bad_value(f"status.{name}.errorCode", code, detail)
+
+
 def csi_node_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new CSINode."""
     seen: set[str] = set()
