@@ -8,6 +8,7 @@ from attrs import frozen
 from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
+from trio_sched.simulator.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.field_problems import bad_value
 from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.new_metadata import check_namespace, new_metadata
@@ -96,6 +97,7 @@ def create(
         fields.pop("status", None)
     name = metadata.get("name") or ""
     rules = rules_of(resource)
+    has_empty_parts = not checked and not resource.custom and may_have_empty_parts(fields)
     if not checked or resource.custom:  # the default of a custom status was taken off
         rules.defaults(fields)
     sent_problems = [] if checked else list(rules.sent_problems(fields))
@@ -104,6 +106,8 @@ def create(
         problems = [*metadata_problems(resource.plural, metadata), *rules.problems(fields), *sent_problems]
         if problems:
             raise invalid(resource, name, problems)
+    if has_empty_parts:
+        fields = without_empty_parts(fields, resource.message)
     if namespace:
         check_namespace(state, resource, namespace, name)
     rules.check(state, resource, fields)
@@ -176,17 +180,20 @@ def change(
             _take(new, old, "status")
         rules.defaults(new)
         rules.admit_change(state, old, new)
-    if not wrong and {**new, "metadata": None} == {**old, "metadata": None} and metadata == _unversioned(old_metadata):
+    if not wrong and _is_same(old, new):
         return stored
     problems = [*wrong, *metadata_problems(resource.plural, metadata)]
-    if subresource == "status":
-        problems += rules.status_problems(old, new)
-    elif subresource == "resize":
-        problems += [*rules.problems(new), *resize_problems(old, new)]
-    else:
-        problems += [*rules.problems(new), *rules.change_problems(old, new)]
+    if subresource != "status":
+        problems += rules.problems(new)
+    if not resource.custom and may_have_empty_parts(new):
+        new = without_empty_parts(new, resource.message)
+        metadata = new["metadata"]
+    changes = {"status": rules.status_problems, "resize": resize_problems}.get(subresource, rules.change_problems)
+    problems += changes(old, new)
     if problems:
         raise invalid(resource, name, problems)
+    if _is_same(old, new):
+        return stored
     if resource.counts_generations and _spec_changed(resource, old, new):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
     if subresource == "resize":
@@ -210,6 +217,11 @@ def _moment(value: Any) -> Any:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return value
+
+
+def _is_same(old: Json, new: Json) -> bool:
+    """Whether two versions of an object differ in nothing but their number."""
+    return {**new, "metadata": None} == {**old, "metadata": None} and new["metadata"] == _unversioned(old["metadata"])
 
 
 def _unversioned(metadata: Json) -> Json:

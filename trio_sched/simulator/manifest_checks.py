@@ -10,6 +10,7 @@ from attrs import define, field
 
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
+from trio_sched.simulator.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.manifest_files import FoundFiles
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
@@ -176,6 +177,7 @@ class _Checker:
         rules = rules_of(resource)
         named = metadata if metadata.get("name") else {**metadata, "name": f"{metadata.get('generateName') or ''}xxxxx"}
         found = metadata_problems(resource.plural, named)
+        has_empty_parts = not resource.custom and may_have_empty_parts(manifest.fields)
         rules.defaults(manifest.fields)
         found += rules.problems(manifest.fields)
         if "uid" not in metadata:  # one with a uid exists in the cluster that it was dumped from
@@ -183,6 +185,9 @@ class _Checker:
         if found:
             self.problems += (manifest.problem(one.message, one.field) for one in found)
         elif self._is_new(manifest, resource):
+            if has_empty_parts:
+                manifest.fields = without_empty_parts(manifest.fields, resource.message)
+                metadata = manifest.fields["metadata"]
             if resource.collection == "pods":
                 self._share_parts(manifest.fields)
             metadata.pop("managedFields", None)  # much of a dump, and nobody's here

@@ -1,13 +1,12 @@
 """What may change in claims of devices and in resource slices; for the status of claims see `claim_status`."""
 
 from trio_sched.simulator.field_problems import FieldProblem, bad_value
-from trio_sched.simulator.validation.metadata import same
 from trio_sched.simulator.validation.shapes import Json
 
 
 def claim_changes(old: Json, new: Json) -> list[FieldProblem]:
     """What is wrong with a change of a claim or a template."""
-    if not same(old.get("spec"), new.get("spec")):
+    if old.get("spec") != new.get("spec"):
         return [bad_value("spec", new.get("spec"), "field is immutable")]
     return []
 

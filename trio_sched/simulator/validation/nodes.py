@@ -73,6 +73,8 @@ def node_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
         yield forbidden_field("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
     if before.get("providerID") and before["providerID"] != after.get("providerID"):
         yield forbidden_field("spec.providerID", 'node updates may not change providerID except from "" to valid')
+    if before.get("externalID") != after.get("externalID"):
+        yield forbidden_field("spec.externalID", "may not be updated")
 
 
 def node_status_changes(old: Json, new: Json) -> Iterator[FieldProblem]:

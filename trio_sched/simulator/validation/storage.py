@@ -156,7 +156,10 @@ def volume_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     """What is wrong with a change of a PersistentVolume."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for name in fields_of("core.v1.PersistentVolumeSource"):
-        if before.get(name) != after.get(name):
+        had, has = before.get(name), after.get(name)
+        if name == "csi" and had and has and "controllerExpandSecretRef" not in had:
+            has = {field: value for field, value in has.items() if field != "controllerExpandSecretRef"}
+        if had != has:
             detail = "spec.persistentvolumesource is immutable after creation"
             yield forbidden_field("spec.persistentvolumesource", detail)
             break
