@@ -32,6 +32,11 @@ class Nominator:
         """Where the pod *uid* is nominated."""
         return self._node_of.get(uid)
 
+    def node_name(self, pod: Pod) -> str:
+        """Where *pod* is nominated; "" if nowhere. The status of a pod shows a nomination later than the nominator."""
+        known = self._node_of.get(pod.metadata.uid)
+        return pod.status.nominated_node_name if known is None else known
+
     def take_changed(self) -> set[str]:
         """The nodes with other nominations, or other versions of nominated pods, than when this was called last."""
         changed, self._changed = self._changed, set()

@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Callable
 
 import outcome
 import trio
@@ -16,12 +15,10 @@ class TokenBucket:
     Args:
         qps: tokens added per second; below zero means no limit.
         burst: how many tokens the bucket holds.
-        clock: returns the time in seconds.
     """
 
     qps: float
     burst: int
-    clock: Callable[[], float] = trio.current_time
     _tokens: float = field(init=False)
     _updated: float = field(init=False, default=-math.inf)
     _timed: float = field(init=False, default=math.inf)
@@ -31,11 +28,10 @@ class TokenBucket:
     def __attrs_post_init__(self) -> None:
         self._tokens = float(self.burst)
 
-    def reserve(self) -> float:
+    def reserve(self, now: float) -> float:
         """Take a token, in advance if there is none; returns how many seconds to wait before the request is sent."""
         if self.qps < 0:
             return 0.0
-        now = self.clock()
         tokens = min(float(self.burst), self._tokens + (now - self._updated) * self.qps)
         self._updated = now
         self._tokens = tokens = tokens - 1.0
@@ -43,15 +39,16 @@ class TokenBucket:
 
     async def take(self) -> float:
         """Wait for a token; returns how many seconds that took. Not a checkpoint if there is one already."""
-        delay = self.reserve()
+        now = trio.current_time()
+        delay = self.reserve(now)
         if delay > 0.0:
-            await self.wait(delay)
+            await self.wait_until(now + delay)
         return delay
 
-    async def wait(self, delay: float) -> None:
-        """Wait for a token that was reserved *delay* seconds in advance; it is returned if that is cancelled."""
+    async def wait_until(self, due: float) -> None:
+        """Wait for a token that was reserved in advance; it is returned if that is cancelled."""
         try:
-            await self._sleep_until(self.clock() + delay)
+            await self._sleep_until(due)
         except BaseException:
             self.return_token()
             raise
@@ -76,7 +73,7 @@ class TokenBucket:
         try:
             await trio.sleep_until(due)
         finally:
-            now = self.clock()
+            now = trio.current_time()
             while waiting and waiting[0][0] <= now:
                 trio.lowlevel.reschedule(waiting.popleft()[1], outcome.Value(True))
             if self._timed == due:

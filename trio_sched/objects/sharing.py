@@ -43,11 +43,11 @@ class SharedValues(Generic[V]):
     __slots__ = ("_older", "newer")
 
     def __init__(self) -> None:
-        self.newer: dict[bytes, V] = {}
-        self._older: dict[bytes, V] = {}
+        self.newer: dict[bytes | str, V] = {}
+        self._older: dict[bytes | str, V] = {}
 
-    def first(self, key: bytes, value: V) -> V:
-        """The value to use instead of *value*, which has this *key*."""
+    def first(self, key: bytes | str, value: V) -> V:
+        """The value to use instead of *value*, which has this *key*; a text can be its own."""
         shared = self.newer.get(key)
         if shared is not None or len(key) > _MAX_KEY_BYTES:
             return value if shared is None else shared
@@ -171,6 +171,6 @@ def _share(part: S, known: S | None, tables: _Tables) -> None:
         if before == value:
             _replace_in_place(part, name, before)
         elif table is not None:
-            key = _encode(value)
+            key = value if table is _texts else _encode(value)
             shared = table.newer.get(key)
             _replace_in_place(part, name, table.first(key, value) if shared is None else shared)
