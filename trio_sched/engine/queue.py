@@ -535,9 +535,10 @@ class SchedulingQueue:
         self.unschedulable.put(info)
 
     def _count_incoming(self, info: QueuedPodInfo, queue: str, event: ClusterEvent) -> None:
-        self.counters.incoming[queue, event.label] += 1
+        label = event.label
+        self.counters.incoming[queue, label] += 1
         if self.on_move is not None:
-            self.on_move(info, queue, event.label)
+            self.on_move(info, queue, label)
 
     def _set_signature_and_sort_key(self, info: QueuedPodInfo) -> None:
         self._sign_if_changed(info)

@@ -271,11 +271,12 @@ class SignatureCache:
         """The valid evaluation, if there is one; and whether there is to be none."""
         try:
             found = self._evaluations.get(signature)
-            is_uncached = signature in self._uncached
+            if found is not None and not found.is_outdated:
+                return found, False
+            return None, signature in self._uncached
         except BaseException as error:  # the parts are objects of plugins, whose __eq__ can raise anything
             raise_interrupt(error)
             return None, True
-        return (None if found is None or found.is_outdated else found), is_uncached
 
     def _evaluation(self, pod: Pod, signature: Signature) -> IncrementalEvaluation | None:
         evaluations = self._evaluations

@@ -119,6 +119,42 @@ def pod_resources(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodRe
     return known
 
 
+def has_same_resources(old: Pod, new: Pod) -> bool:
+    """Whether all that the requests of a pod follow from is the same in two versions; cheaper than adding them up."""
+    a, b = old.spec, new.spec
+    if a is not b and not (
+        a.containers == b.containers
+        and a.init_containers == b.init_containers
+        and a.resources == b.resources
+        and a.overhead == b.overhead
+    ):
+        return False
+    s, t = old.status, new.status
+    return s is t or (
+        _has_same_actual_resources(s.container_statuses, t.container_statuses)
+        and _has_same_actual_resources(s.init_container_statuses, t.init_container_statuses)
+        and s.resources == t.resources
+        and s.allocated_resources == t.allocated_resources
+        and s.node_allocatable_resource_claim_statuses == t.node_allocatable_resource_claim_statuses
+        and (s.conditions == t.conditions or _resize_is_infeasible(old) == _resize_is_infeasible(new))
+    )
+
+
+def _has_same_actual_resources(
+    old: tuple[ContainerStatus, ...] | None, new: tuple[ContainerStatus, ...] | None
+) -> bool:
+    return old == new or _actual_resources(old) == _actual_resources(new)
+
+
+def _actual_resources(statuses: tuple[ContainerStatus, ...] | None) -> list[tuple[object, ...]]:
+    """Of containers that say what they have; most do not."""
+    return [
+        (one.name, one.resources, one.allocated_resources)
+        for one in statuses or ()
+        if one.resources is not None or one.allocated_resources is not None
+    ]
+
+
 def _requests_of_plain_pod(pod: Pod) -> _Requests | None:
     """The requests of each container, if these alone say what *pod* uses; else None."""
     spec, status = pod.spec, pod.status
