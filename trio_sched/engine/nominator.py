@@ -65,8 +65,8 @@ class Nominator:
         self._node_of[pod.uid] = node_name
         self._changed.add(node_name)
 
-    def delete(self, uid: str) -> None:
-        """The pod *uid* is not nominated any more."""
+    def delete(self, uid: str) -> str | None:
+        """The pod *uid* is not nominated any more; returns where it was."""
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             self._changed.add(node_name)
@@ -74,6 +74,7 @@ class Nominator:
             del pods[uid]
             if not pods:
                 del self._by_node[node_name]
+        return node_name
 
     def update(self, old: Pod | None, new: Pod) -> None:
         """*old* has become *new*; a nomination that only this process knows of stays."""

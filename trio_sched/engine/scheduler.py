@@ -394,8 +394,7 @@ class Scheduler:
             CacheError: the pod is on a node already.
         """
         self.assume(pod, placed)
-        nominated = self.queue.nominator.node_of(pod.uid)
-        self.queue.nominator.delete(pod.uid)
+        nominated = self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
             self.queue.nomination_ended(pod, nominated, now=now)
         outcome = reserve_and_permit(placed.profile, pod, placed, trace)

@@ -184,7 +184,9 @@ class KubeClient:
             now = trio.current_time()
             delay = self._limiter.reserve(now)
             if delay > 0.0:
-                await self._wait_for_token(now, delay, method, target)
+                if delay > SHORT_THROTTLE_SECONDS:
+                    self._log_throttling(now, delay, method, target)
+                await self._limiter.wait_until(now + delay)
             lines = (self._prepared_headers() or await self._refreshed_headers()) + headers
             if self.check_write is not None and method != b"GET":
                 self.check_write()
@@ -318,17 +320,13 @@ class KubeClient:
         current = await self._credentials.refresh()
         return self._common_headers + header_lines(current)
 
-    async def _wait_for_token(self, now: float, delay: float, method: bytes, target: bytes) -> None:
-        is_long = delay > THROTTLE_LOG_THRESHOLD_SECONDS
-        interval = THROTTLE_LOG_INTERVAL_SECONDS / (10 if log.isEnabledFor(V2) else 1)
-        if is_long and now - self._throttling_logged_at >= interval:
-            self._throttling_logged_at = now
-            self._log_throttling(V0, delay, method, target)
-        elif delay > SHORT_THROTTLE_SECONDS:
-            self._log_throttling(V3, delay, method, target)
-        await self._limiter.wait_until(now + delay)
-
-    def _log_throttling(self, level: int, delay: float, method: bytes, target: bytes) -> None:
+    def _log_throttling(self, now: float, delay: float, method: bytes, target: bytes) -> None:
+        """Log a long delay, but not each of many; those that are not logged, and shorter ones, from ``-v=3`` on."""
+        level = V3
+        if delay > THROTTLE_LOG_THRESHOLD_SECONDS:
+            interval = THROTTLE_LOG_INTERVAL_SECONDS / (10 if log.isEnabledFor(V2) else 1)
+            if now - self._throttling_logged_at >= interval:
+                self._throttling_logged_at, level = now, V0
         if not log.isEnabledFor(level):
             return
         fields = {

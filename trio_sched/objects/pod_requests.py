@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from trio_sched.objects.pod import Container, ContainerStatus, Pod, ResourceRequirements
+from trio_sched.objects.pod import Container, ContainerStatus, Pod, PodStatus, ResourceRequirements
 from trio_sched.objects.quantity import NANO, Quantity, parse_nano, to_milli, to_units
 
 CPU = "cpu"
@@ -130,29 +130,24 @@ def has_same_resources(old: Pod, new: Pod) -> bool:
     ):
         return False
     s, t = old.status, new.status
-    return s is t or (
-        _has_same_actual_resources(s.container_statuses, t.container_statuses)
-        and _has_same_actual_resources(s.init_container_statuses, t.init_container_statuses)
-        and s.resources == t.resources
-        and s.allocated_resources == t.allocated_resources
-        and s.node_allocatable_resource_claim_statuses == t.node_allocatable_resource_claim_statuses
-        and (s.conditions == t.conditions or _resize_is_infeasible(old) == _resize_is_infeasible(new))
-    )
+    if s is t:
+        return True
+    if s.node_allocatable_resource_claim_statuses != t.node_allocatable_resource_claim_statuses:
+        return False
+    before, after = _actual_resources(s), _actual_resources(t)
+    return before == after and (not before or _resize_is_infeasible(old) == _resize_is_infeasible(new))
 
 
-def _has_same_actual_resources(
-    old: tuple[ContainerStatus, ...] | None, new: tuple[ContainerStatus, ...] | None
-) -> bool:
-    return old == new or _actual_resources(old) == _actual_resources(new)
-
-
-def _actual_resources(statuses: tuple[ContainerStatus, ...] | None) -> list[tuple[object, ...]]:
-    """Of containers that say what they have; most do not."""
-    return [
-        (one.name, one.resources, one.allocated_resources)
-        for one in statuses or ()
-        if one.resources is not None or one.allocated_resources is not None
-    ]
+def _actual_resources(status: PodStatus) -> list[tuple[object, ...]]:
+    """What the containers and the pod as a whole say that they have; most do not."""
+    found: list[tuple[object, ...]] = []
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for one in statuses or ():
+            if one.resources is not None or one.allocated_resources is not None:
+                found.append((one.name, one.resources, one.allocated_resources))
+    if status.resources is not None or status.allocated_resources is not None:
+        found.append((status.resources, status.allocated_resources))
+    return found
 
 
 def _requests_of_plain_pod(pod: Pod) -> _Requests | None:
