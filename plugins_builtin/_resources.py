@@ -1,6 +1,6 @@
 """Resources of nodes and pods, shared by NodeResourcesFit and NodeResourcesBalancedAllocation."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +13,8 @@ FEW = 6
 """For so few nodes plain integers are faster than arrays, whose operations cost about a microsecond each."""
 
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+_COMMON = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def resource_options(handle: Handle) -> ResourceOptions:
@@ -50,15 +52,12 @@ def device_class_maps(resource: str, handle: Handle) -> bool:
 
 def mentions_scalars(pod: Pod) -> bool:
     """Whether the pod mentions a resource other than the common ones; parses no amounts, so zero requests count too."""
-    common = {"cpu", "memory", "ephemeral-storage"}
     spec = pod.spec
-    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-    mentioned = [c.resources.requests for c in containers if c.resources is not None and c.resources.requests]
-    if spec.resources is not None and spec.resources.requests:
-        mentioned.append(spec.resources.requests)
-    if spec.overhead:
-        mentioned.append(spec.overhead)
-    return any(not common.issuperset(requests) for requests in mentioned)
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        if container.resources is not None and not _COMMON.issuperset(container.resources.requests or ()):
+            return True
+    of_pod = spec.resources.requests if spec.resources is not None else None
+    return not _COMMON.issuperset(of_pod or ()) or not _COMMON.issuperset(spec.overhead or ())
 
 
 def request_signature(pod: Pod) -> Hashable:
@@ -68,18 +67,20 @@ def request_signature(pod: Pod) -> Hashable:
         status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources
     )
     return (
-        tuple(_container_signature(spec.containers or ())),
-        tuple(_container_signature(spec.init_containers)) if spec.init_containers else (),
+        _container_signatures(spec.containers),
+        _container_signatures(spec.init_containers),
         _pairs(spec.resources.requests) if spec.resources is not None else None,
         _pairs(spec.overhead),
         pod.uid if resized else None,
     )
 
 
-def _container_signature(containers: Iterable[Container]) -> Iterable[Hashable]:
-    for container in containers:
-        resources = container.resources
-        yield container.restart_policy, _pairs(resources.requests) if resources is not None else None
+def _container_signatures(containers: Sequence[Container] | None) -> Hashable:
+    if not containers:
+        return ()
+    return tuple(
+        [(one.restart_policy, None if one.resources is None else _pairs(one.resources.requests)) for one in containers]
+    )
 
 
 def _pairs(mapping: Mapping[str, object] | None) -> Hashable:

@@ -57,7 +57,10 @@ def class_not_found(name: str) -> str:
 
 def has_claims(pod: Pod) -> bool:
     """Whether *pod* refers to a claim by name."""
-    return any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes or ())
+    for volume in pod.spec.volumes or ():  # noqa: SIM110 - any() takes twice as long
+        if volume.persistent_volume_claim is not None:
+            return True
+    return False
 
 
 def has_claims_of_any_kind(pod: Pod) -> bool:

@@ -68,8 +68,9 @@ class NodeDeclaredFeatures:
 def _required_features(pod: Pod) -> frozenset[str]:
     spec, required = pod.spec, set()
     for container in (*(spec.init_containers or ()), *(spec.containers or ())):
-        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()):
-            required.add(_RESTART_ALL)
+        for rule in container.restart_policy_rules or ():
+            if rule.action == "RestartAllContainers":
+                required.add(_RESTART_ALL)
     if spec.host_network and spec.host_users is False:
         required.add(_HOST_NETWORK_USERS)
     return frozenset(required)

@@ -40,6 +40,7 @@ class NodeResourcesBalancedAllocation:
         self.watches = ("DeviceClass",) if self._extended_by_devices else ()
         self._names = tuple(resource.name for resource in args.resources)
         self._is_scalar = [name not in ("cpu", "memory", "ephemeral-storage") for name in self._names]
+        self._can_be_devices = [name for name, scalar in zip(self._names, self._is_scalar, strict=True) if scalar]
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
@@ -84,11 +85,10 @@ class NodeResourcesBalancedAllocation:
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
         """The requests; None if a DeviceClass maps to one of the resources."""
-        if self._extended_by_devices and any(
-            scalar and device_class_maps(name, self._handle)
-            for name, scalar in zip(self._names, self._is_scalar, strict=True)
-        ):
-            return None
+        if self._extended_by_devices:
+            for name in self._can_be_devices:
+                if device_class_maps(name, self._handle):
+                    return None
         return request_signature(pod)
 
 

@@ -140,7 +140,10 @@ def _disks(pod: Pod) -> list[Volume]:
 
 
 def _has_disk_or_claim(pod: Pod) -> bool:
-    return any(volume.persistent_volume_claim is not None or _is_disk(volume) for volume in pod.spec.volumes or ())
+    for volume in pod.spec.volumes or ():  # noqa: SIM110 - any() takes twice as long
+        if volume.persistent_volume_claim is not None or _is_disk(volume):
+            return True
+    return False
 
 
 @define(eq=False)

@@ -8,6 +8,7 @@ from trio_sched.objects.pod_requests import (
     HostPort,
     ResourceAmounts,
     ResourceOptions,
+    has_same_resources,
     host_ports,
     is_extended,
     is_qualified_name,
@@ -94,6 +95,24 @@ def test_a_resize_that_cannot_happen_wants_nothing() -> None:
         {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9", "memory": "9"}}}]}, status
     )
     assert requested(infeasible, use_status=True) == ResourceAmounts(cpu_milli=3000, memory_bytes=5)
+
+
+def test_versions_that_are_said_to_take_the_same_do() -> None:
+    one = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9", "memory": "9"}}}]}
+    specs = [one, {**one, "nodeName": "n"}, {**one, "overhead": {"cpu": "1"}}, {"containers": []}]
+    pending = {"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}
+    running = {"phase": "Running", "containerStatuses": [{"name": "c"}]}
+    whole = {"resources": {"requests": {"cpu": "7"}}}
+    statuses = [{}, running, RESIZED, pending, {**RESIZED, **pending}, whole, {**whole, **pending}]
+    versions = [decoded(spec, status) for spec in specs for status in statuses]
+    for old in versions:
+        for new in versions:
+            if has_same_resources(old, new):
+                assert pod_resources(old) == pod_resources(new)
+    assert has_same_resources(decoded(specs[0], {}), decoded(specs[1], running))
+    assert has_same_resources(decoded(one, RESIZED), decoded(one, {**RESIZED, "phase": "Running"}))
+    assert not has_same_resources(decoded(one, running), decoded(one, RESIZED))
+    assert not has_same_resources(decoded(one, RESIZED), decoded(one, {**RESIZED, **pending}))
 
 
 def test_a_pod_level_resize_counts_where_its_gate_is_on() -> None:

@@ -57,7 +57,8 @@ class Situation:
                 int(views.pod_count[row]),
                 int(views.allowed_pods[row]),
             )
-            assert seen.setdefault(amounts, self.table.usage_id(row)) == self.table.usage_id(row)
+            (usage_id,) = self.table.usage_ids_of([row])
+            assert seen.setdefault(amounts, usage_id) == usage_id
         assert len(set(seen.values())) == len(seen)
         return len(seen)
 
@@ -78,9 +79,9 @@ def test_pods_that_are_like_no_other_leave_nothing(monkeypatch: pytest.MonkeyPat
     table = make_table([node("n")])
     for number in range(1000):
         one = pod(f"p{number}", cpu="100m", host_ports=[80])  # not added up once for all pods of a template
-        table.usage_id(0)
+        table.usage_ids_of([0])
         table.add_pod(0, PodInfo(one, pod_resources(one)))
-        table.usage_id(0)
+        table.usage_ids_of([0])
         table.remove_pod(0, one.uid)
     assert len(table.usage_ids._after) <= 2 * (50 + 4) + 1
 
@@ -93,5 +94,19 @@ def test_an_id_means_the_same_for_as_long_as_the_epoch_does() -> None:
         situation.step()
         for row in range(table.count):
             found = (table.views.requested[:, row].tolist(), table.views.allocatable[:, row].tolist())
-            number = table.usage_id(row)
+            (number,) = table.usage_ids_of([row])
             assert meaning.setdefault((table.usage_ids.epoch, number), found) == found
+
+
+def test_ids_that_are_asked_for_together_are_of_one_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_ids, "_MAX_IDS", 0)
+    table = make_table([node("a"), node("b", cpu="1"), node("c", cpu="2")])
+    rows = list(range(table.count))
+    for number in range(100):
+        one = pod(f"p{number}", cpu=f"{number}m", host_ports=[80])
+        for row in rows:
+            table.add_pod(row, PodInfo(one, pod_resources(one)))
+        ids = table.usage_ids_of(rows)
+        assert len(set(ids)) == len(ids)
+        assert table.usage_ids_of(rows) == ids
+    assert table.usage_ids.epoch > 2

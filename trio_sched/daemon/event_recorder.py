@@ -273,12 +273,9 @@ class EventRecorder:
             on_done()
 
     async def _post(self, target: bytes, body: bytes, on_done: Callable[[], None] | None) -> None:
-        await self._try(partial(self._call, target, body))
+        await self._try(partial(self.client.call, b"POST", target, headers=JSON, body=body))
         if on_done is not None:
             on_done()
-
-    async def _call(self, target: bytes, body: bytes) -> None:
-        await self.client.call(b"POST", target, headers=JSON, body=body)
 
     def _post_refused(self, post: Post, reply: Reply | None) -> None:
         if reply is None or reply.status in (401, 429) or reply.status >= 500:  # alone, with the retries of the client
@@ -341,7 +338,7 @@ class EventRecorder:
         else:
             await events.patch_series(self.client, event, count)
 
-    async def _try(self, send: Callable[[], Awaitable[None]]) -> None:
+    async def _try(self, send: Callable[[], Awaitable[object]]) -> None:
         for _ in range(EVENT_TRIES):
             try:
                 await send()

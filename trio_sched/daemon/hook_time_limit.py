@@ -28,6 +28,8 @@ class HookScope:
     shield: bool = False
     """Whether it is not cancelled together with the scope around it."""
     _scope: trio.CancelScope = field(init=False)
+    _is_cancelled: bool = field(default=False, init=False)
+    """Whether `cancel` was called."""
     _began: float = field(default=math.inf, init=False)
     """When the call began that is being made; infinity if there is none, or its time does not count."""
     _call: int = field(default=0, init=False)
@@ -55,7 +57,7 @@ class HookScope:
     @property
     def cancel_called(self) -> bool:
         """Whether a hook has taken too long."""
-        return self._scope.cancel_called
+        return self._is_cancelled or (self.has_deadline and self._scope.cancel_called)  # which asks for the time
 
     @property
     def ends(self) -> float:
@@ -98,6 +100,7 @@ class HookScope:
 
     def cancel(self) -> None:
         """The call has taken too long."""
+        self._is_cancelled = True
         self._scope.cancel()
 
 

@@ -193,8 +193,7 @@ class PluginHandle:
 
     def nominated_node(self, pod: Pod) -> str:
         """The nominator's node, else the one in the status."""
-        known = self._parts.scheduler.queue.nominator.node_of(pod.uid)
-        return pod.nominated_node_name if known is None else known
+        return self._parts.scheduler.queue.nominator.node_name(pod)
 
     def pending_pods(self) -> list[PendingPod]:
         """All pods without a node."""

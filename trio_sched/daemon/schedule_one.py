@@ -152,8 +152,9 @@ class ScheduleOne:
     async def _handle_decision(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
         algorithm = self.metrics.algorithm
         if isinstance(decision, ScheduleResult):
-            algorithm.observe(trio.current_time() - info.attempt_began)
-            self._assume_and_bind(info, decision, nursery)
+            now = trio.current_time()
+            algorithm.observe(now - info.attempt_began)
+            self._assume_and_bind(info, decision, nursery, now=now)
             return
         steps = self.scheduler.post_filter(info, decision)
         if steps is not None:
@@ -189,9 +190,11 @@ class ScheduleOne:
             return True
         return self.scheduler.cache.is_assumed(info.uid)
 
-    def _assume_and_bind(self, info: QueuedPodInfo, placed: ScheduleResult, nursery: trio.Nursery) -> None:
+    def _assume_and_bind(
+        self, info: QueuedPodInfo, placed: ScheduleResult, nursery: trio.Nursery, *, now: float
+    ) -> None:
         try:
-            outcome = self.scheduler.assume_and_reserve(info.pod, placed, now=trio.current_time(), trace=info.trace)
+            outcome = self.scheduler.assume_and_reserve(info.pod, placed, now=now, trace=info.trace)
         except CacheError as problem:
             self.failure_handler.handle(info, SchedulingFailure(failure(problem)))
             return
@@ -199,4 +202,4 @@ class ScheduleOne:
             self.failure_handler.handle(info, outcome)
             return
         self.binding.start(nursery, info, placed, outcome)
-        self.scheduler.activate_collected(placed, now=trio.current_time())
+        self.scheduler.activate_collected(placed, now=now)

@@ -26,9 +26,10 @@ class UnassignedPods:
 
     def drop(self, pod: Pod) -> None:
         """The pod is gone or has a node."""
-        known = self._pods.get(pod.key)
+        key = pod.key
+        known = self._pods.get(key)
         if known is not None and known.uid == pod.uid:
-            del self._pods[pod.key]
+            del self._pods[key]
 
     def pods(self) -> list[Pod]:
         """All of them."""

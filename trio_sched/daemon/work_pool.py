@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, Protocol
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 
 class CancelCalled(Protocol):
@@ -18,6 +18,16 @@ class CancelCalled(Protocol):
     def cancel_called(self) -> bool:
         """Whether it was cancelled."""
         ...
+
+
+@frozen
+class _NotCancelled:
+    """Of jobs that are only cancelled together with their tasks; a scope would ask for the time before each of them."""
+
+    cancel_called: bool = False
+
+
+_NOT_CANCELLED: Final = _NotCancelled()
 
 
 class Jobs(Protocol):
@@ -50,7 +60,7 @@ class WorkPool:
     tasks: int
     submitted: int = field(default=0, init=False)
     """Jobs so far."""
-    scope: Callable[[], AbstractContextManager[CancelCalled]] = trio.CancelScope
+    scope: Callable[[], AbstractContextManager[CancelCalled]] = lambda: nullcontext(_NOT_CANCELLED)
     """Opened by every task around its jobs, and anew once it is cancelled: that ends the job, not the task."""
     _jobs: deque[Callable[[], Awaitable[None]]] = field(factory=deque)
     _idle: trio.lowlevel.ParkingLot = field(factory=trio.lowlevel.ParkingLot)
@@ -63,7 +73,10 @@ class WorkPool:
         """Have *job* run as soon as a task is idle; returns at once."""
         self._jobs.append(job)
         self.submitted += 1
-        (self._idle or self._short).unpark()
+        for parked in (self._idle, self._short):
+            if parked:  # under load no task is idle, and to unpark none costs as much as to unpark one
+                parked.unpark()
+                return
 
     def discard_waiting(self) -> None:
         """Drop the jobs that no task has started."""

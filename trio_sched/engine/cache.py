@@ -21,8 +21,14 @@ from msgspec import structs
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus, Pod, PodCondition
-from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, PodResources, ResourceOptions, pod_resources
+from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus, Pod
+from trio_sched.objects.pod_requests import (
+    DEFAULT_OPTIONS,
+    PodResources,
+    ResourceOptions,
+    has_same_resources,
+    pod_resources,
+)
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 
@@ -241,31 +247,3 @@ def with_device_claims(pod: Pod, claims: tuple[NodeAllocatableResourceClaimStatu
     if pod.status.node_allocatable_resource_claim_statuses == claims:
         return pod
     return structs.replace(pod, status=structs.replace(pod.status, node_allocatable_resource_claim_statuses=claims))
-
-
-def has_same_resources(old: Pod, new: Pod) -> bool:
-    """Whether two versions of a pod certainly take the same from their node; cheaper than adding it up."""
-    a, b = old.spec, new.spec
-    s, t = old.status, new.status
-    if a == b and s == t:
-        return True
-    return (
-        a.containers == b.containers
-        and a.init_containers == b.init_containers
-        and a.resources == b.resources
-        and a.overhead == b.overhead
-        and s.container_statuses == t.container_statuses
-        and s.init_container_statuses == t.init_container_statuses
-        and s.resources == t.resources
-        and s.allocated_resources == t.allocated_resources
-        and s.node_allocatable_resource_claim_statuses == t.node_allocatable_resource_claim_statuses
-        and not _has_resize_condition(s.conditions)
-        and not _has_resize_condition(t.conditions)
-    )
-
-
-def _has_resize_condition(conditions: tuple[PodCondition, ...] | None) -> bool:
-    for condition in conditions or ():  # noqa: SIM110 - any() takes twice as long
-        if condition.type == "PodResizePending":
-            return True
-    return False

@@ -5,11 +5,11 @@ Source: event derivation of the scheduling framework in Kubernetes 1.36, order a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod import ContainerStatus, Pod
-from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions, nano_requests
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions, has_same_resources, nano_requests
 from trio_sched.objects.quantity import Quantity, parse_nano, to_milli
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
 
@@ -60,38 +60,11 @@ def pod_update_events(old: Pod, new: Pod, options: ResourceOptions = DEFAULT_OPT
 
 
 def _scaled_down(old: Pod, new: Pod, options: ResourceOptions) -> bool:
-    if _resize_parts(old) == _resize_parts(new):
+    if has_same_resources(old, new):
         return False  # saves adding up requests twice
     before = nano_requests(old, options, use_status=True)
     after = nano_requests(new, options, use_status=True)
     return any(name not in after or to_milli(amount) > to_milli(after[name]) for name, amount in before.items())
-
-
-def _resize_parts(pod: Pod) -> tuple[object, ...]:
-    """All that the requests of a pod follow from."""
-    spec, status = pod.spec, pod.status
-    resizing = [c.reason for c in status.conditions or () if c.type == "PodResizePending"]
-    return (
-        spec.containers,
-        spec.init_containers,
-        spec.resources,
-        spec.overhead,
-        _actual_resources(status.container_statuses),
-        _actual_resources(status.init_container_statuses),
-        status.resources,
-        status.allocated_resources,
-        status.node_allocatable_resource_claim_statuses,
-        resizing,
-    )
-
-
-def _actual_resources(statuses: Sequence[ContainerStatus] | None) -> list[tuple[object, ...]]:
-    """Of containers that say what they have; most do not."""
-    return [
-        (one.name, one.resources, one.allocated_resources)
-        for one in statuses or ()
-        if one.resources is not None or one.allocated_resources is not None
-    ]
 
 
 def node_update_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:

@@ -6,6 +6,7 @@ This is the plain evaluation. `incremental_evaluation` gives the same masks fast
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from attrs import define, field, frozen
@@ -33,6 +34,9 @@ class PreFilterOutcome:
     """The only nodes that are filtered; None means all."""
     narrowed_by: tuple[str, ...] = ()
     rejected: Status | None = None
+
+
+_ALL_NODES: Final = PreFilterOutcome()
 
 
 def run_pre_filters(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterOutcome:
@@ -65,7 +69,7 @@ def run_pre_filters(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, st
                 rejected = returned
     finally:
         state.skip_filter = frozenset(skipped)
-    return PreFilterOutcome(names, tuple(narrowed_by), rejected)
+    return _ALL_NODES if names is None and rejected is None else PreFilterOutcome(names, tuple(narrowed_by), rejected)
 
 
 def _conflict(plugins: Sequence[str]) -> Status:

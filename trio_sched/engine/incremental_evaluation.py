@@ -171,12 +171,13 @@ class IncrementalEvaluation:
     def _apply_known(self, rows: Sequence[int]) -> list[int]:
         """Judge *rows* like those with the same amounts before; returns those that are the first with theirs."""
         table, known = self.table, self._by_usage
+        ids = table.usage_ids_of(rows)
         if self._usage_epoch != table.usage_ids.epoch or len(known) > MAX_KEPT_AMOUNTS:
             self._usage_epoch = table.usage_ids.epoch
             known.clear()
         unknown: list[int] = []
-        for row in rows:
-            found = known.get(table.usage_id(row))
+        for row, usage_id in zip(rows, ids, strict=True):
+            found = known.get(usage_id)
             if found is None:
                 unknown.append(row)
                 continue
@@ -198,8 +199,11 @@ class IncrementalEvaluation:
 
     def _keep_results(self, rows: Sequence[int]) -> None:
         """Keep how *rows*, just evaluated, were judged."""
-        for row, fits, total in zip(rows, self.pods_pass[rows].tolist(), self.pods_total[rows].tolist(), strict=True):
-            self._by_usage[self.table.usage_id(row)] = fits, total
+        ids = self.table.usage_ids_of(rows)
+        for usage_id, fits, total in zip(
+            ids, self.pods_pass[rows].tolist(), self.pods_total[rows].tolist(), strict=True
+        ):
+            self._by_usage[usage_id] = fits, total
 
     def _start_over(self) -> None:
         table = self.table

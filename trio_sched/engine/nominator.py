@@ -32,6 +32,11 @@ class Nominator:
         """Where the pod *uid* is nominated."""
         return self._node_of.get(uid)
 
+    def node_name(self, pod: Pod) -> str:
+        """Where *pod* is nominated; "" if nowhere. The status of a pod shows a nomination later than the nominator."""
+        known = self._node_of.get(pod.metadata.uid)
+        return pod.status.nominated_node_name if known is None else known
+
     def take_changed(self) -> set[str]:
         """The nodes with other nominations, or other versions of nominated pods, than when this was called last."""
         changed, self._changed = self._changed, set()
@@ -60,8 +65,8 @@ class Nominator:
         self._node_of[pod.uid] = node_name
         self._changed.add(node_name)
 
-    def delete(self, uid: str) -> None:
-        """The pod *uid* is not nominated any more."""
+    def delete(self, uid: str) -> str | None:
+        """The pod *uid* is not nominated any more; returns where it was."""
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             self._changed.add(node_name)
@@ -69,6 +74,7 @@ class Nominator:
             del pods[uid]
             if not pods:
                 del self._by_node[node_name]
+        return node_name
 
     def update(self, old: Pod | None, new: Pod) -> None:
         """*old* has become *new*; a nomination that only this process knows of stays."""

@@ -62,9 +62,11 @@ class PodHeap:
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the pod called *key* out, if it is here."""
         entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._entries):
             self._heapify()
-        return entry[2] if entry is not None else None
+        return entry[2]
 
     def peek(self) -> QueuedPodInfo | None:
         """The first pod."""

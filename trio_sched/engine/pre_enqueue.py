@@ -14,7 +14,6 @@ from trio_sched.engine.plugin_calls import call_status_hook
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintTable
-from trio_sched.plugin_api.status import Status
 
 
 @frozen(eq=False)
@@ -60,7 +59,11 @@ class PreEnqueue:
         measured = self.measurements.profiles.get(info.pod.scheduler_name)
         began = self.measurements.clock()
         for hook in hooks:
-            status = self._status(hook, info)
+            try:
+                status = call_status_hook(hook, info.pod)
+            except HookFailed as failed:  # as in kube-scheduler, a failure gates the pod like a rejection
+                self.plugin_failures.add(failed, info.key)
+                status = failed.status
             if status is None:
                 continue
             if measured is not None:
@@ -74,11 +77,3 @@ class PreEnqueue:
             measured.observe("PreEnqueue", SUCCESS, self.measurements.clock() - began)
         info.gating_plugin = ""
         return True
-
-    def _status(self, hook: BoundHook, info: QueuedPodInfo) -> Status | None:
-        """None if the pod may enter."""
-        try:
-            return call_status_hook(hook, info.pod)
-        except HookFailed as failed:  # as in kube-scheduler, a failure gates the pod like a rejection
-            self.plugin_failures.add(failed, info.key)
-            return failed.status

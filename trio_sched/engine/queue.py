@@ -230,13 +230,14 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod) -> None:
         """The pod is gone, or has a node."""
-        self.nominator.delete(pod.uid)
-        self.retries.forget(pod.uid)
-        self.popped.pop(pod.uid, None)
+        uid, key = pod.uid, pod.key
+        self.nominator.delete(uid)
+        self.retries.forget(uid)
+        self.popped.pop(uid, None)
         for heap in (self.active, self.backing_off):
-            if heap.remove(pod.key) is not None:
+            if heap.remove(key) is not None:
                 return
-        info = self.unschedulable.remove(pod.key)
+        info = self.unschedulable.remove(key)
         if info is not None:
             self._uncount(info)
 
@@ -266,11 +267,12 @@ class SchedulingQueue:
 
     def _start(self, info: QueuedPodInfo) -> bool:
         info.attempts += 1
-        self.nominator.note_change(info.uid)
-        if info.uid in self.in_flight:
+        uid = info.uid
+        self.nominator.note_change(uid)
+        if uid in self.in_flight:
             return False  # tracked twice: the other entry is being scheduled, this one is dropped
-        self.in_flight.start(info.uid, info.key)
-        self.popped[info.uid] = info
+        self.in_flight.start(uid, info.key)
+        self.popped[uid] = info
         self.scheduling_cycle += 1
         self._uncount(info)
         return True
@@ -533,9 +535,10 @@ class SchedulingQueue:
         self.unschedulable.put(info)
 
     def _count_incoming(self, info: QueuedPodInfo, queue: str, event: ClusterEvent) -> None:
-        self.counters.incoming[queue, event.label] += 1
+        label = event.label
+        self.counters.incoming[queue, label] += 1
         if self.on_move is not None:
-            self.on_move(info, queue, event.label)
+            self.on_move(info, queue, label)
 
     def _set_signature_and_sort_key(self, info: QueuedPodInfo) -> None:
         self._sign_if_changed(info)

@@ -41,23 +41,18 @@ class QueuedPodInfo:
     backoff_expiry: float | None = None
     """Computed once per failure."""
     sort_key: Any = None
+    key: str = field(init=False)
+    """``namespace/name``."""
+    uid: str = field(init=False)
+    """The pod's UID."""
     added_at: float = field(init=False)
     """When it came into the queue for the first time."""
     trace: AttemptTrace | None = None
     """Of the attempt under way, or of the last one; None if that is not traced."""
 
     def __attrs_post_init__(self) -> None:
+        self.key, self.uid = self.pod.key, self.pod.uid
         self.added_at = self.timestamp
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return self.pod.key
-
-    @property
-    def uid(self) -> str:
-        """The pod's UID."""
-        return self.pod.uid
 
     @property
     def failure_count(self) -> int:
@@ -75,8 +70,8 @@ class QueuedPodInfo:
         return not self.unschedulable_plugins and not self.pending_plugins
 
     def replace_pod(self, pod: Pod) -> None:
-        """A newer version of the same pod."""
-        self.pod = pod
+        """A newer version of the pod, or another pod of its name."""
+        self.pod, self.uid = pod, pod.uid
         self.signature = None
 
     @property

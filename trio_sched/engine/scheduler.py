@@ -26,6 +26,7 @@ from trio_sched.engine.hook_steps import (
     post_bind_steps,
     post_filter_steps,
 )
+from trio_sched.engine.incremental_evaluation import IncrementalEvaluation
 from trio_sched.engine.kind_dependencies import KindDependencies
 from trio_sched.engine.measurements import Measurements
 from trio_sched.engine.node_refusal import NodeRefusals
@@ -202,12 +203,12 @@ class Scheduler:
             self.sign_queued(info)
             if info.signature_epoch == _SIGNED_PER_ATTEMPT:
                 info.signature = self.sign(pod)
-        cycle = self._plain_cycle(pod, nominated, profile)
         cache = self._signature_caches[profile.name]
+        evaluation: IncrementalEvaluation | None = None
         if info.signature is None:
             measured.unsigned_decisions += 1
         elif self.on_scores is None:
-            node_name = cycle.nominated_node_name
+            node_name = self.queue.nominator.node_name(pod)
             decision = (
                 cache.decide_on_nominated_node(pod, info.signature, nominated, node_name)
                 if node_name
@@ -222,7 +223,9 @@ class Scheduler:
                 )
                 return decision
             measured.plain_decisions += 1
-            cycle.evaluation = cache.evaluation(info.signature)
+            evaluation = cache.evaluation(info.signature)
+        cycle = self._plain_cycle(pod, nominated, profile)
+        cycle.evaluation = evaluation
         decision = cycle.decide(self.rng)
         if isinstance(decision, ScheduleResult):
             self._next_start_node_index += decision.evaluated_nodes
@@ -359,7 +362,7 @@ class Scheduler:
             nominated,
             CycleState(is_trial=self.is_trial),
             self._next_start_node_index,
-            self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
+            self.queue.nominator.node_name(pod),
             self._nominated_rows,
             on_scores=self.on_scores,
             placement=placement,
@@ -391,8 +394,7 @@ class Scheduler:
             CacheError: the pod is on a node already.
         """
         self.assume(pod, placed)
-        nominated = self.queue.nominator.node_of(pod.uid)
-        self.queue.nominator.delete(pod.uid)
+        nominated = self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
             self.queue.nomination_ended(pod, nominated, now=now)
         outcome = reserve_and_permit(placed.profile, pod, placed, trace)

@@ -195,7 +195,8 @@ class SignatureCache:
         """
         table, state = self.table, evaluation.state.fork(without=evaluation.keys_per_pod)
         state.is_trial = self.is_trial
-        narrowed = run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(table), state)
+        nodes = NodeColumns(table)
+        narrowed = run_pre_filters(evaluation.uncached_pre_filters, pod, nodes, state)
         if narrowed.rejected is not None:
             raise NotCached
         if narrowed.node_names is not None:
@@ -208,8 +209,8 @@ class SignatureCache:
             return None if fit_error is None else evolve(fit_error, state=state)
         if len(positions) == 1:
             return ScheduleResult(table.names[int(positions[0])], state, table.count, 1, self.profile)
-        everywhere = len(positions) == table.count
-        nodes = NodeColumns(table) if everywhere else NodeColumns(table).take(positions)
+        if len(positions) < table.count:
+            nodes = nodes.take(positions)
         run_pre_scores(evaluation.uncached_pre_scores, pod, nodes, state)
         uncached = [scorer for scorer in evaluation.uncached_scores if scorer.plugin not in state.skip_score]
         evaluation.normalize_again()
@@ -271,11 +272,12 @@ class SignatureCache:
         """The valid evaluation, if there is one; and whether there is to be none."""
         try:
             found = self._evaluations.get(signature)
-            is_uncached = signature in self._uncached
+            if found is not None and not found.is_outdated:
+                return found, False
+            return None, signature in self._uncached
         except BaseException as error:  # the parts are objects of plugins, whose __eq__ can raise anything
             raise_interrupt(error)
             return None, True
-        return (None if found is None or found.is_outdated else found), is_uncached
 
     def _evaluation(self, pod: Pod, signature: Signature) -> IncrementalEvaluation | None:
         evaluations = self._evaluations

@@ -131,7 +131,7 @@ class KubeClient:
 
     def may_send(self) -> bool:
         """Take a token of the rate limit, if there is one."""
-        if self._limiter.reserve() > 0.0:
+        if self._limiter.reserve(trio.current_time()) > 0.0:
             self._limiter.return_token()
             return False
         return True
@@ -181,18 +181,21 @@ class KubeClient:
         path = self._prefix + target
         retries = 0
         while True:
-            delay = self._limiter.reserve()
+            now = trio.current_time()
+            delay = self._limiter.reserve(now)
             if delay > 0.0:
-                await self._wait_for_token(delay, method, target)
-            prepared = self._prepared_headers() or await self._refreshed_headers()
+                if delay > SHORT_THROTTLE_SECONDS:
+                    self._log_throttling(now, delay, method, target)
+                await self._limiter.wait_until(now + delay)
+            lines = (self._prepared_headers() or await self._refreshed_headers()) + headers
             if self.check_write is not None and method != b"GET":
                 self.check_write()
             sent_at = trio.current_time()
             number, answered, status = self._waiting.begin(method, path, now=sent_at), False, 0
             received = 0
-            record = request_log.begin(self.settings.server, method, path, prepared + headers, body)
+            record = request_log.begin(self.settings.server, method, path, lines, body)
             try:
-                reply = await self._caller.request(method, path, prepared + headers, body)
+                reply = await self._caller.request(method, path, lines, body)
                 answered, status, received = True, reply.status, len(reply.body)
             except ConnectionFailed as problem:
                 if record is not None:
@@ -317,18 +320,13 @@ class KubeClient:
         current = await self._credentials.refresh()
         return self._common_headers + header_lines(current)
 
-    async def _wait_for_token(self, delay: float, method: bytes, target: bytes) -> None:
-        now = trio.current_time()
-        is_long = delay > THROTTLE_LOG_THRESHOLD_SECONDS
-        interval = THROTTLE_LOG_INTERVAL_SECONDS / (10 if log.isEnabledFor(V2) else 1)
-        if is_long and now - self._throttling_logged_at >= interval:
-            self._throttling_logged_at = now
-            self._log_throttling(V0, delay, method, target)
-        elif delay > SHORT_THROTTLE_SECONDS:
-            self._log_throttling(V3, delay, method, target)
-        await self._limiter.wait(delay)
-
-    def _log_throttling(self, level: int, delay: float, method: bytes, target: bytes) -> None:
+    def _log_throttling(self, now: float, delay: float, method: bytes, target: bytes) -> None:
+        """Log a long delay, but not each of many; those that are not logged, and shorter ones, from ``-v=3`` on."""
+        level = V3
+        if delay > THROTTLE_LOG_THRESHOLD_SECONDS:
+            interval = THROTTLE_LOG_INTERVAL_SECONDS / (10 if log.isEnabledFor(V2) else 1)
+            if now - self._throttling_logged_at >= interval:
+                self._throttling_logged_at, level = now, V0
         if not log.isEnabledFor(level):
             return
         fields = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 from attrs import frozen
 
@@ -114,6 +116,7 @@ class EventTemplate:
         )
 
 
+@lru_cache(maxsize=1024)  # namespaces are few and are asked about for every pod
 def event_path(namespace: str) -> bytes:
     """Where ``events.k8s.io/v1`` events of *namespace* are created."""
     return f"/apis/events.k8s.io/v1/namespaces/{path_segment(namespace)}/events".encode()

@@ -17,6 +17,7 @@ from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.pod import Pod, PodStatus
 
 S = TypeVar("S", bound=Struct)
+T = TypeVar("T", Pod, Node)
 V = TypeVar("V")
 
 _MAX_VALUES = 1024
@@ -43,11 +44,11 @@ class SharedValues(Generic[V]):
     __slots__ = ("_older", "newer")
 
     def __init__(self) -> None:
-        self.newer: dict[bytes, V] = {}
-        self._older: dict[bytes, V] = {}
+        self.newer: dict[bytes | str, V] = {}
+        self._older: dict[bytes | str, V] = {}
 
-    def first(self, key: bytes, value: V) -> V:
-        """The value to use instead of *value*, which has this *key*."""
+    def first(self, key: bytes | str, value: V) -> V:
+        """The value to use instead of *value*, which has this *key*; a text can be its own."""
         shared = self.newer.get(key)
         if shared is not None or len(key) > _MAX_KEY_BYTES:
             return value if shared is None else shared
@@ -119,9 +120,10 @@ def share_pod(pod: Pod, known: Pod | None) -> Pod:
         _share(pod.spec, None, _POD_SPEC)
         _share_pod_status(pod.status, None)
         return pod
-    _share(pod.metadata, known.metadata, _METADATA)
-    if pod.spec == known.spec:
-        _replace_in_place(pod, "spec", known.spec)
+    _share_metadata(pod, known)
+    bound = structs.replace(known.spec, node_name=pod.spec.node_name)
+    if bound == pod.spec:
+        _replace_in_place(pod, "spec", known.spec if known.spec.node_name == bound.node_name else bound)
     else:
         _share(pod.spec, known.spec, _POD_SPEC)
     if pod.status == known.status:
@@ -138,7 +140,7 @@ def share_node(node: Node, known: Node | None) -> Node:
         _share(node.spec, None, _NODE_SPEC)
         _share_node_status(node.status, None)
         return node
-    _share(node.metadata, known.metadata, _METADATA)
+    _share_metadata(node, known)
     if node.spec == known.spec:
         _replace_in_place(node, "spec", known.spec)
     if node.status == known.status:
@@ -146,6 +148,16 @@ def share_node(node: Node, known: Node | None) -> Node:
     else:
         _share_node_status(node.status, known.status)
     return node
+
+
+def _share_metadata(one: T, known: T) -> None:
+    """Use the parts of the metadata of *known*; nearly always all of them, except for the version."""
+    metadata = one.metadata
+    newer = structs.replace(known.metadata, resource_version=metadata.resource_version)
+    if newer == metadata:
+        _replace_in_place(one, "metadata", newer)
+    else:
+        _share(metadata, known.metadata, _METADATA)
 
 
 def _share_pod_status(status: PodStatus, known: PodStatus | None) -> None:
@@ -171,6 +183,6 @@ def _share(part: S, known: S | None, tables: _Tables) -> None:
         if before == value:
             _replace_in_place(part, name, before)
         elif table is not None:
-            key = _encode(value)
+            key = value if table is _texts else _encode(value)
             shared = table.newer.get(key)
             _replace_in_place(part, name, table.first(key, value) if shared is None else shared)

@@ -119,9 +119,9 @@ class NodeTable:
             self._usage_ids.forget_all(self.count)
         return self._usage_ids
 
-    def usage_id(self, row: int) -> int:
-        """The id of *row* in `usage_ids`."""
-        return self.usage_ids.of(row, self._store)
+    def usage_ids_of(self, rows: Sequence[int]) -> list[int]:
+        """The ids of *rows* in `usage_ids`."""
+        return self.usage_ids.of(rows, self._store)
 
     def copy_of_rows(self, rows: Sequence[int]) -> NodeTable:
         """An independent table with copies of *rows*, in that order; its ids mean the same as here."""

@@ -6,6 +6,8 @@ before. Placing a pod of one template leads from one number always to the same n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trio_sched.objects.pod_requests import PodResources
 from trio_sched.snapshot.column_store import ColumnStore
 
@@ -32,13 +34,20 @@ class UsageIds:
         self._after: dict[tuple[int, int, int], tuple[int, PodResources]] = {}
         """(id, ``id()`` of what a pod takes, 1 or -1) → the id then, and that object: so no other gets its ``id()``."""
 
-    def of(self, row: int, store: ColumnStore) -> int:
-        """The id of *row* of *store*."""
+    def of(self, rows: Sequence[int], store: ColumnStore) -> list[int]:
+        """The ids of *rows* of *store*, all of the same epoch."""
+        ids = self._ids
+        found = [ids[row] for row in rows]
+        if _UNKNOWN not in found:
+            return found
+        if len(self._by_amounts) > _MAX_IDS + 4 * len(ids):
+            self.forget_all(len(ids))
+        return [self._of_row(row, store) for row in rows]
+
+    def _of_row(self, row: int, store: ColumnStore) -> int:
         found = self._ids[row]
         if found != _UNKNOWN:
             return found
-        if len(self._by_amounts) > _MAX_IDS + 4 * len(self._ids):
-            self.forget_all(len(self._ids))
         amounts = b"".join(
             (
                 store.allocatable[:, row].tobytes(),
