@@ -8,6 +8,7 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator import ApiServer
+from trio_sched.simulator.object_store import Change
 
 
 class Store:
@@ -33,12 +34,25 @@ class Store:
         return [stored.fields for stored in self.api.store.collection("events").objects.values()]
 
 
+def encode_when_stored(server: ApiServer) -> None:
+    """Have every version encoded at once, for `changed_in_place` to compare with; else it is when it is shown."""
+    for collection in _collections(server):
+        server.store.collection(collection).listen(_encode)
+
+
 def changed_in_place(server: ApiServer) -> list[str]:
-    """The objects of which a version was changed after it had been stored."""
-    collections = {resource.collection for resource in server.state.types.storages()}
+    """The objects of which a version was changed after it had been stored; see `encode_when_stored`."""
     return [
         f"{collection} {change.current.key}"
-        for collection in sorted(collections)
+        for collection in _collections(server)
         for change in server.store.collection(collection).history
         if msgspec.json.encode(change.current.fields)[1:] != change.current.tail
     ]
+
+
+def _encode(change: Change) -> None:
+    assert change.current.tail
+
+
+def _collections(server: ApiServer) -> list[str]:
+    return sorted({resource.collection for resource in server.state.types.storages()})

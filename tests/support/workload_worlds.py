@@ -15,7 +15,7 @@ import trio.testing
 from attrs import define, field
 from pretend_kubelets import START_SECONDS, STOP_SECONDS, PretendKubelets
 from real_servers import ASSETS, Files, process, real_server
-from stored_objects import changed_in_place
+from stored_objects import changed_in_place, encode_when_stored
 from workload_mirror import POOL, Json, Mirror, Summary
 
 from contrib.benchmarks.real.servers import ADMIN_TOKEN
@@ -258,6 +258,7 @@ async def simulated_world() -> AsyncIterator[World]:
     """The simulator with trio-sched; needs a clock that jumps."""
     pace = KubeletPace(start_seconds=START_SECONDS, stop_seconds=STOP_SECONDS)
     async with virtual_cluster(kubelets=pace, real_seconds=600.0) as cluster, trio.open_nursery() as nursery:
+        encode_when_stored(cluster.api)
         await nursery.start(NodeRegistration(cluster.api).run)
         transport = InProcessTransport(cluster.api)
         async with httpx.AsyncClient(transport=transport, base_url="http://simulator", timeout=None) as client:

@@ -53,7 +53,7 @@ class ClusterState:
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""
-        digits = f"{self.rng.getrandbits(128):032x}"
+        digits = self.rng.getrandbits(128).to_bytes(16).hex()
         variant = _VARIANTS[digits[16]]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 

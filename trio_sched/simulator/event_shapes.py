@@ -1,6 +1,6 @@
 """Events are served in two versions: core v1 and events.k8s.io/v1. They are stored in the first."""
 
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -36,25 +36,23 @@ _EVENTS_ALWAYS: Json = {
 }
 
 
-@lru_cache(maxsize=64)  # most events have the same fields
-def _core_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_RENAMED_BACK.get(name, name) for name in names)
-
-
-@lru_cache(maxsize=64)
-def _events_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_RENAMED.get(name, name) for name in names)
-
-
 def to_core(fields: Json) -> Json:
     """The core v1 form of an events.k8s.io/v1 event's fields."""
-    return CORE_ALWAYS | dict(zip(_core_names(tuple(fields)), fields.values(), strict=True))
+    return _renamed(fields, _RENAMED_BACK, CORE_ALWAYS)
 
 
 def from_core(fields: Json) -> Json:
     """The events.k8s.io/v1 form of a stored event's fields."""
-    shown = dict(zip(_events_names(tuple(fields)), fields.values(), strict=True))
+    shown = _renamed(fields, _RENAMED, _EVENTS_ALWAYS)
     for name in ("reportingController", "reportingInstance"):
         if not shown.get(name):
             shown.pop(name, None)
-    return _EVENTS_ALWAYS | shown
+    return shown
+
+
+def _renamed(fields: Json, names: Mapping[str, str], always: Json) -> Json:
+    """*fields* under other *names*, behind those that are *always* written."""
+    written = dict(always)
+    for name, value in fields.items():
+        written[names.get(name, name)] = value
+    return written

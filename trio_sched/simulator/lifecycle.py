@@ -12,7 +12,7 @@ from trio_sched.simulator.empty_parts import may_have_empty_parts, without_empty
 from trio_sched.simulator.field_problems import bad_value
 from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.new_metadata import check_namespace, new_metadata
-from trio_sched.simulator.object_store import StoredObject, encode_object
+from trio_sched.simulator.object_store import StoredObject, versioned
 from trio_sched.simulator.resource_quotas import charge, charge_change
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.served_definitions import DEFINITIONS, serve_definition, withdraw_definition
@@ -117,7 +117,7 @@ def create(
     if namespace:
         charge(state, resource, namespace, fields, dry_run=dry_run)
     if dry_run:
-        return encode_object(key, 0, fields)
+        return versioned(key, 0, fields)
     stored = state.store.create(resource.collection, key, fields)
     if resource.collection == DEFINITIONS:
         serve_definition(state, stored)
@@ -201,7 +201,7 @@ def change(
     if resource.namespaced and subresource in ("", "resize"):
         charge_change(state, resource, old, new, dry_run=dry_run)
     if dry_run:
-        return encode_object(stored.key, stored.version, new)
+        return versioned(stored.key, stored.version, new)
     if "deletionTimestamp" in metadata and not metadata.get("finalizers") and _no_grace_left(metadata):
         last = state.store.replace(resource.collection, stored, new)
         return _remove(state, resource, last)

@@ -1,8 +1,8 @@
 """Objects with versions, and the history that watches are fed from. Pure: no I/O, no clock, no waiting.
 
 Objects are plain dicts without ``kind`` and ``apiVersion`` (those belong to the version of the API that shows them) and
-are never changed once stored: a write brings a new dict. Each is encoded once; lists, answers and every watcher share
-those bytes.
+are never changed once stored: a write brings a new dict. Each is encoded once, when it is shown for the first time;
+lists, answers and every watcher share those bytes.
 """
 
 from bisect import bisect_left
@@ -58,13 +58,19 @@ class StoredObject:
         key: ``namespace/name``, or the name alone where there are no namespaces.
         version: the store's version when it was written.
         fields: everything but ``kind`` and ``apiVersion``; not to be changed.
-        tail: *fields* as JSON without the opening brace; any ``{"kind":…,"apiVersion":…,`` may stand before it.
     """
 
     key: str
     version: int
     fields: Json
-    tail: bytes
+    _tail: bytes = field(default=b"", init=False)
+
+    @property
+    def tail(self) -> bytes:
+        """*fields* as JSON without the opening brace; any ``{"kind":…,"apiVersion":…,`` may stand before it."""
+        if not self._tail:
+            self._tail = _encode(self.fields)[1:]
+        return self._tail
 
     def encoded(self, prefix: bytes) -> bytes:
         """The whole object as JSON, *prefix* with kind and version."""
@@ -88,7 +94,7 @@ class Change:
             return self.current
         if self._departed is None:
             fields = {**self.previous.fields, "metadata": dict(self.previous.fields["metadata"])}
-            self._departed = encode_object(self.current.key, self.current.version, fields)
+            self._departed = versioned(self.current.key, self.current.version, fields)
         return self._departed
 
     def line(self, kind_of_change: ChangeType, prefix: bytes) -> bytes:
@@ -115,11 +121,11 @@ def copied(value: Json) -> Json:
     return copy
 
 
-def encode_object(key: str, version: int, fields: Json) -> StoredObject:
-    """Stamp *version* (0: none) on *fields*, whose metadata must be the caller's own, and encode them."""
+def versioned(key: str, version: int, fields: Json) -> StoredObject:
+    """The object of *fields*, whose metadata must be the caller's own and receive *version* (0: none)."""
     if version:
         fields["metadata"]["resourceVersion"] = str(version)
-    return StoredObject(key, version, fields, _encode(fields)[1:])
+    return StoredObject(key, version, fields)
 
 
 @define(eq=False)
@@ -250,7 +256,7 @@ class ObjectStore:
         if key in where.objects:
             raise KeyTaken(f"{collection} {key} exists")
         self.version += 1
-        stored = encode_object(key, self.version, fields)
+        stored = versioned(key, self.version, fields)
         where.record(Change("ADDED", stored, None))
         return stored
 
@@ -263,7 +269,7 @@ class ObjectStore:
         where = self.collection(collection)
         self._check_current(where, previous)
         self.version += 1
-        stored = encode_object(previous.key, self.version, fields)
+        stored = versioned(previous.key, self.version, fields)
         where.record(Change("MODIFIED", stored, previous))
         return stored
 
@@ -277,7 +283,7 @@ class ObjectStore:
         self._check_current(where, previous)
         self.version += 1
         fields = {**previous.fields, "metadata": dict(previous.fields["metadata"])}
-        stored = encode_object(previous.key, self.version, fields)
+        stored = versioned(previous.key, self.version, fields)
         where.record(Change("DELETED", stored, previous))
         return stored
 

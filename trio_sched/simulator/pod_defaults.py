@@ -1,5 +1,6 @@
 """The defaults that the API server sets in a pod."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,9 +11,11 @@ Json = dict[str, Any]
 
 DEFAULT_ACCOUNT = "default"
 """The service account of pods that name none."""
-_NOT_READY = "node.kubernetes.io/not-ready"
-_UNREACHABLE = "node.kubernetes.io/unreachable"
-_PATIENCE_SECONDS = 300
+_DEFAULT_TOLERATIONS: Sequence[Json] = [
+    {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+]
+"""The pods share them: nobody changes objects in the store, nor anything in them."""
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _MODE_DEFAULTED = ("secret", "configMap", "projected", "downwardAPI")
@@ -156,13 +159,13 @@ def admit_service_account(spec: Json) -> None:
 
 def add_default_tolerations(spec: Json) -> None:
     """Let the pod stay 300 s on a node that became not ready or unreachable, unless it has such a toleration."""
-    tolerations = list(spec.get("tolerations") or ())
-    for key in (_NOT_READY, _UNREACHABLE):
-        if not any(_tolerates_eviction(toleration, key) for toleration in tolerations):
-            tolerations.append(
-                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _PATIENCE_SECONDS}
-            )
-    spec["tolerations"] = tolerations
+    given = spec.get("tolerations") or ()
+    added = [
+        default
+        for default in _DEFAULT_TOLERATIONS
+        if not any(_tolerates_eviction(toleration, default["key"]) for toleration in given)
+    ]
+    spec["tolerations"] = [*given, *added]
 
 
 def _tolerates_eviction(toleration: Json, key: str) -> bool:
@@ -183,9 +186,9 @@ def quality_of_service(spec: Json) -> str:
             request, limit = _positive(requests.get(name)), _positive(limits.get(name))
             stated = stated or request > 0 or limit > 0
             guaranteed = guaranteed and limit > 0 and request == limit
-    if not stated:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
+            if stated and not guaranteed:
+                return "Burstable"
+    return "Guaranteed" if stated else "BestEffort"
 
 
 def _positive(quantity: Any) -> int:

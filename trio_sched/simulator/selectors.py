@@ -115,10 +115,11 @@ def matches_label_selector(selector: Json | None, labels: Json) -> bool:
 def _path(*steps: str, default: str = "") -> Callable[[Json], str]:
     def read(fields: Json) -> str:
         value: Any = fields
-        for step in steps:
-            if not isinstance(value, dict):
-                return default
-            value = value.get(step)
+        try:
+            for step in steps:
+                value = value[step]
+        except (KeyError, TypeError):  # it is missing, or what it would be in is no mapping
+            return default
         if type(value) is str:
             return value
         if value is None:

@@ -91,6 +91,10 @@ class OtherVersionView(ReshapedView):
         self._resource = resource
         self.list_kind, self.list_api_version = f"{resource.kind}List", resource.api_version
 
+    def one(self, stored: StoredObject) -> bytes:
+        """A single object."""
+        return self._resource.prefix + _encode(from_stored(self._resource, stored.fields))[1:]
+
     def shape(self, stored: StoredObject) -> Json:
         """The form of one object."""
         shown = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}

@@ -98,7 +98,7 @@ def pod(name: str, node: str = "n", *, ready: str = "", phase: str = "Running", 
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": ready}] if ready else []
     restarts = [{"restartCount": more.get("restarts", 0)}]
     status = {"phase": phase, "conditions": conditions, "containerStatuses": restarts}
-    return StoredObject(f"default/{name}", 1, {"metadata": metadata, "spec": {"nodeName": node}, "status": status}, b"")
+    return StoredObject(f"default/{name}", 1, {"metadata": metadata, "spec": {"nodeName": node}, "status": status})
 
 
 LONG, SHORT = "2026-01-01T00:00:00Z", "2026-01-01T23:59:00Z"

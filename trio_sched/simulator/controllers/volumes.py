@@ -77,13 +77,11 @@ class VolumeController:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the controller; never returns."""
         store = self.server.store
-        for name, sync in (
-            (_CLAIMS, self._sync_claim),
-            (_VOLUMES, self._sync_volume),
-            ("pods", self._sync_ephemeral_claims),
-        ):
+        for name, sync in ((_CLAIMS, self._sync_claim), (_VOLUMES, self._sync_volume)):
             for key in store.collection(name).objects:
                 self._plan(sync, key)
+        for pod in store.collection("pods").objects.values():
+            self._plan_pod(pod)
         for volume in store.collection(_VOLUMES).objects.values():
             self._volumes_of_claim.setdefault(_claim_of(volume), {})[volume.key] = None
         stops = [
@@ -121,10 +119,12 @@ class VolumeController:
             self._plan(self._sync_claim, claim.key)
 
     def _on_pod(self, change: Change) -> None:
-        if change.type != "MODIFIED" and any(
-            "ephemeral" in v for v in change.current.fields["spec"].get("volumes", ())
-        ):
-            self._plan(self._sync_ephemeral_claims, change.current.key)
+        if change.type != "MODIFIED":
+            self._plan_pod(change.current)
+
+    def _plan_pod(self, pod: StoredObject) -> None:
+        if any("ephemeral" in volume for volume in pod.fields["spec"].get("volumes") or ()):
+            self._plan(self._sync_ephemeral_claims, pod.key)
 
     def _stored(self, collection: str) -> Iterator[StoredObject]:
         return iter(list(self.server.store.collection(collection).in_order()))

@@ -8,9 +8,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 Check = Callable[[str], str | None]
+
+_remembered = lru_cache(maxsize=1024)
+"""For what thousands of objects have in common: the names of namespaces, and labels."""
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SUBDOMAIN_WITH_UNDERSCORE: Final = re.compile(r"[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*")
@@ -104,6 +108,7 @@ def subdomain_with_underscore(text: str) -> str | None:
     return None if _SUBDOMAIN_WITH_UNDERSCORE.fullmatch(text) else _SUBDOMAIN_RULE
 
 
+@_remembered
 def dns_label(text: str) -> str | None:
     """An RFC 1123 label, as names of containers are."""
     if len(text) > 63:
@@ -125,6 +130,7 @@ def path_segment(text: str) -> str | None:
     return "may not contain '/' or '%'" if _PATH_SEGMENT_TABOO.search(text) else None
 
 
+@_remembered
 def qualified_name(text: str) -> str | None:
     """A key of labels: a name, perhaps with a subdomain before a slash."""
     prefix, slash, name = text.rpartition("/")
@@ -141,6 +147,7 @@ def qualified_name(text: str) -> str | None:
     return None if _QUALIFIED_NAME.fullmatch(name) else _QUALIFIED_NAME_RULE
 
 
+@_remembered
 def label_value(text: str) -> str | None:
     """The value of a label."""
     if len(text) > 63:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -47,7 +47,7 @@ from trio_sched.simulator.validation.windows import host_process_problems
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_NAMED: Final = {
+_NAMED: Final[Mapping[str, names.Check]] = {
     "serviceAccountName": names.subdomain,
     "nodeName": names.subdomain,
     "hostname": names.dns_label,
