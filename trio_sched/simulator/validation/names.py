@@ -8,13 +8,25 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Final
 
 Check = Callable[[str], str | None]
 
-_remembered = lru_cache(maxsize=1024)
-"""For what thousands of objects have in common: the names of namespaces, and labels."""
+_LONGEST_REMEMBERED: Final = 317
+"""Of a prefix, a slash and a name; what is longer is wrong, and anyone can send megabytes of it."""
+
+
+def _remembered(check: Check) -> Check:
+    """*check* with a memory for what thousands of objects have in common: the names of namespaces, and labels."""
+    known = lru_cache(maxsize=1024)(check)
+
+    @wraps(check)
+    def remembered(text: str) -> str | None:
+        return known(text) if len(text) <= _LONGEST_REMEMBERED else check(text)
+
+    return remembered
+
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SUBDOMAIN_WITH_UNDERSCORE: Final = re.compile(r"[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*")
