@@ -51,6 +51,10 @@ def test_a_plain_start_has_a_connection_a_profile_and_a_configuration_that_reads
     assert load_configuration(prepared.effective_yaml()).parallelism == 16
 
 
+def test_port_0_serves_nothing_and_reads_nothing(start: Start) -> None:
+    assert start("--secure-port=0", "--client-ca-file=/nope").serving is None
+
+
 def test_the_first_check_that_fails_is_the_one_reported(start: Start) -> None:
     bad = "parallelism: 0\nprofiles: [{plugins: {filter: {enabled: [{name: Foo}]}}}]\n"
     everything = ("--feature-gates=Foo=true", "--logging-format=foo", "--secure-port=-1")

@@ -9,7 +9,7 @@ import click
 from attrs import frozen
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin
-from trio_sched.cli.configuration_text import read_configuration_file
+from trio_sched.cli.configuration_files import read_configuration_file
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.prepare import check_elector, check_extender

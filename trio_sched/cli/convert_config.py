@@ -4,13 +4,8 @@ from typing import Final
 
 import click
 
-from trio_sched.cli.configuration_text import (
-    ConfigurationText,
-    choose_configuration,
-    convert_policy_start,
-    read_configuration,
-    read_configuration_file,
-)
+from trio_sched.cli.configuration_files import convert_policy_start, read_configuration, read_configuration_file
+from trio_sched.cli.configuration_text import ConfigurationText, choose_configuration
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import FlagError, Flags, split_arguments
 from trio_sched.config.errors import ConfigError

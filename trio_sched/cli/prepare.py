@@ -4,7 +4,9 @@ The checks come in kube-scheduler's order, because the first that fails is the o
 options, configuration, kubeconfig, serving, clients, extenders, profiles.
 """
 
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
@@ -16,8 +18,6 @@ from trio_sched.cli.flags import (
     option_problems,
 )
 from trio_sched.cli.plugin_places import PluginPlaces
-from trio_sched.cli.serving_checks import check_certificate_directory, check_serving
-from trio_sched.cli.serving_options import serving_settings
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import PointsOf, used_profile
@@ -26,12 +26,13 @@ from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
-from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.files import read_file
-from trio_sched.kube_client.kubeconfig import load_kubeconfig
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.kube_client.tls import build_context
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.serving_settings import ServingSettings
 
 _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""
@@ -99,14 +100,23 @@ def prepare(
     gates = check_logging(flags)
     if problems := [*gates.out_of_range(), *option_problems(flags, gates)]:
         raise ConfigError(problems)
-    if connection is None:
+    if connection is None:  # else, as in a simulation, nothing of this is needed: it is not even imported
+        from trio_sched.cli.serving_checks import check_certificate_directory
+
         check_certificate_directory(flags)
     source = choose_configuration(flags, connected=connection is None)
     config = source.load(flags.overrides(), gates)
     if connection is None:
+        from trio_sched.cli.serving_checks import check_serving
+        from trio_sched.kube_client.kubeconfig import load_kubeconfig
+
         connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
         check_serving(flags, starts=not flags.write_config_to)
-    serving = serving_settings(flags)
+    serving = None
+    if flags["secure-port"]:
+        from trio_sched.cli.serving_options import serving_settings
+
+        serving = serving_settings(flags)
     _check_client(config)
     for extender in config.extenders:
         check_extender(extender)

@@ -5,22 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import define
-from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
-from rich.text import Text
 
 from trio_sched.documents.go_text import printable
 
+if TYPE_CHECKING:
+    from rich.progress import Progress as ProgressBar
+
 _LONGEST: Final = 60
-
-
-class _CountColumn(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text("" if task.total is None else f"{task.completed:.0f}/{task.total:.0f}")
 
 
 @define(eq=False)
@@ -48,7 +42,8 @@ def shown_progress() -> Generator[Progress, None, None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield Progress()
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _CountColumn(), TimeElapsedColumn())
-    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
+    from trio_sched.cli.progress_bar import progress_bar
+
+    with progress_bar() as bar:
         bar.add_task("", total=None)
         yield Progress(bar)

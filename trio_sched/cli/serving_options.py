@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 def serving_settings(
     flags: Flags, *, environ: Mapping[str, str] | None = None, service_account: Path = SERVICE_ACCOUNT
-) -> ServingSettings | None:
-    """What *flags* say about serving; None if nothing is to be served.
+) -> ServingSettings:
+    """What *flags*, with a secure port, say about serving.
 
     Args:
         flags: the command line.
@@ -40,8 +40,6 @@ def serving_settings(
     Raises:
         ConfigError: a kubeconfig cannot be used; everything else is checked by `check_serving`.
     """
-    if not flags["secure-port"]:
-        return None
     variables = os.environ if environ is None else environ
     return ServingSettings(
         bind_address=flags["bind-address"],

@@ -13,21 +13,16 @@ from typing import Any
 import click
 import msgspec
 import trio
-import yaml
 from attrs import frozen
 
 from trio_sched.cli.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.explanations import CannotExplain, check_explained
 from trio_sched.cli.outcome import Outcome
-from trio_sched.cli.outcome_data import outcome_as_data
-from trio_sched.cli.outcome_page import outcome_as_page
-from trio_sched.cli.outcome_text import outcome_as_tables
 from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.progress import shown_progress
 from trio_sched.cli.simulated_run import Plan, scheduler_names, serve_until_signal
 from trio_sched.cli.simulation import one_error, refuse_extenders, run_plan, set_up_log, settings_of, simulation_options
-from trio_sched.cli.terminal import answer_console
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
@@ -176,13 +171,25 @@ def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
 
 
 def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -> None:
+    """Print *outcome*; what only another form of it needs is not imported."""
     if output == "json":
+        from trio_sched.cli.outcome_data import outcome_as_data
+
         click.echo(msgspec.json.format(msgspec.json.encode(outcome_as_data(outcome)), indent=2))
     elif output == "yaml":
+        import yaml
+
+        from trio_sched.cli.outcome_data import outcome_as_data
+
         click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
     elif output == "html":
+        from trio_sched.cli.outcome_page import outcome_as_page
+
         click.echo(outcome_as_page(outcome), nl=False)
     else:
+        from trio_sched.cli.outcome_text import outcome_as_tables
+        from trio_sched.cli.terminal import answer_console
+
         console = answer_console()
         for part in outcome_as_tables(outcome, every_pod=every_pod, every_node=every_node):
             console.print(part)

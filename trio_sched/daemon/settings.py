@@ -13,7 +13,6 @@ from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.plugin_trace import TraceSelector
-from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.engine.failure_policy import FailurePolicy
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     import httpx
 
     from trio_sched.daemon.plugin_http import HttpTransport
+    from trio_sched.daemon.serving_settings import ServingSettings
 
 
 @frozen(kw_only=True)

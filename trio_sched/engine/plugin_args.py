@@ -1,11 +1,13 @@
-"""From ``pluginConfig`` in the file to the class that a plugin calls its ``Args``."""
+"""From ``pluginConfig`` in the file to the class that a plugin calls its ``Args``.
+
+What reads such classes is imported where it is used: the arguments of Kubernetes' own plugins are instances already.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_errors import PluginArgsError
 from trio_sched.interrupts import raise_interrupt
@@ -42,6 +44,8 @@ def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
         raise PluginArgsError(name, [f"args: the arguments of this name are Kubernetes' {kind}; {fix}"])
     if not isinstance(given, Mapping):
         raise PluginArgsError(name, [f"args: expected a mapping, got {type(given).__name__}"])
+    from trio_sched.engine.argument_classes import UnreadableArgs, record_of
+
     problems: list[str] = []
     try:
         made = record_of(wanted).read(
@@ -63,6 +67,8 @@ def written_args(plugin: type[Any], args: Any) -> dict[str, Any]:
     Raises:
         UnreadableArgs: the class cannot be read from a file.
     """
+    from trio_sched.engine.argument_classes import record_of
+
     written: dict[str, Any] = record_of(plugin.Args).write(args)
     return written
 
@@ -73,6 +79,8 @@ def args_schema(name: str, plugin: type[Any]) -> dict[str, Any]:
     Raises:
         UnreadableArgs: its class of arguments cannot be read from a file.
     """
+    from trio_sched.engine.argument_classes import record_of
+
     wanted = getattr(plugin, "Args", None)
     definitions: dict[str, Any] = {}
     body: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}

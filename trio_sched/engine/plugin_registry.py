@@ -15,7 +15,6 @@ from typing import Any, Final
 from attrs import define, field
 
 from trio_sched.documents.errors import shortened
-from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.failure_policy import check_failure_policy, read_failure_policy
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.engine.plugin_errors import (
@@ -295,6 +294,8 @@ def _check_args(name: str, source: str, plugin: type[Any]) -> None:
     wanted = getattr(plugin, "Args", None)
     if wanted is None:
         return
+    from trio_sched.engine.argument_classes import UnreadableArgs, record_of
+
     try:
         record_of(wanted)
     except UnreadableArgs as error:

@@ -1,17 +1,22 @@
 """Credentials as request headers: static, from a file that is replaced, or from a program."""
 
+from __future__ import annotations
+
 import base64
 import logging
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from attrs import define, field
 
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
-from trio_sched.kube_client.exec_plugin import ExecCredential, ExecPlugin
 from trio_sched.kube_client.http1 import Headers
 from trio_sched.kube_client.settings import ConnectionSettings, Impersonation
 from trio_sched.kube_client.tls import TlsSource
 from trio_sched.kube_client.token_file import TokenFile, header_value_problem
+
+if TYPE_CHECKING:
+    from trio_sched.kube_client.exec_plugin import ExecCredential, ExecPlugin
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +50,8 @@ class Credentials:
             elif settings.username or settings.password:
                 self._authorization = basic_authorization(settings.username, settings.password)
             elif settings.exec_plugin is not None:
+                from trio_sched.kube_client.exec_plugin import ExecPlugin
+
                 self._exec = ExecPlugin(settings.exec_plugin)
         self._rebuild()
 

@@ -7,10 +7,12 @@ import ipaddress
 import logging
 import os
 import socket
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trio_sched.daemon.serving.errors import ServingError
-from trio_sched.daemon.serving_settings import ServingSettings
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.serving_settings import ServingSettings
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from trio_sched.simulator.validation.cron import Schedule
 
@@ -12,8 +11,12 @@ _LONGEST_DAYS: Final = 5 * 366
 
 def time_zone(name: str | None) -> tzinfo:
     """The time zone of that name; UTC without one, and for one that this machine does not know."""
+    if not name:
+        return UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # few CronJobs have one
+
     try:
-        return ZoneInfo(name) if name else UTC
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return UTC
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from trio_sched.documents.go_text import quote
 from trio_sched.simulator.field_problems import (
@@ -290,6 +289,8 @@ def _time_zone_problems(zone: str | None, path: str) -> Iterator[FieldProblem]:
             path, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         )
         return
+    from zoneinfo import ZoneInfo  # few CronJobs have one
+
     try:
         if not _TIME_ZONE.fullmatch(zone):
             raise ValueError
