@@ -18,7 +18,6 @@ from trio_sched.cli.flags import (
     option_problems,
 )
 from trio_sched.cli.plugin_places import PluginPlaces
-from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import PointsOf, used_profile
 from trio_sched.config.extenders import apply_extenders
@@ -65,6 +64,8 @@ class Prepared:
 
     def effective_yaml(self) -> str:
         """The effective configuration as ``--write-config-to`` writes it."""
+        from trio_sched.config.dump import dump_configuration
+
         return dump_configuration(self.config)
 
 

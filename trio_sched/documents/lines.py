@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 from trio_sched.documents.errors import DocumentError
-from trio_sched.documents.yaml_nodes import Node, compose_documents
+from trio_sched.documents.yaml_composer import compose_documents
+from trio_sched.documents.yaml_nodes import Node
 
 _STEP: Final = re.compile(r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|([^.\[\]]+)""")
 """A position in a list, a quoted key of a mapping, or the name of a field."""

@@ -13,7 +13,7 @@ import msgspec
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError
 from trio_sched.documents.json_runs import TOKEN, places_of_objects
 from trio_sched.documents.yaml_lists import parts_of_list
-from trio_sched.documents.yaml_nodes import Node, compose_documents
+from trio_sched.documents.yaml_nodes import Node
 
 
 class _Items(msgspec.Struct):
@@ -32,6 +32,8 @@ def root_of_document(text: str, number: int) -> Node | None:
             places = places_of_objects(text)
             if len(places) >= number:
                 return _JsonComposer(text, places[number - 1][0]).compose()
+    from trio_sched.documents.yaml_composer import compose_documents
+
     try:
         return next(islice(compose_documents(text), number - 1, None), None)
     except (DocumentError, RecursionError):
@@ -67,6 +69,8 @@ def _root_of_yaml_item(text: str, number: int) -> Node | None:
     parts = parts_of_list(text)
     if parts is None or number >= len(parts.items):
         return None
+    from trio_sched.documents.yaml_composer import compose_documents
+
     start, end = parts.items[number]
     try:
         whole = next(compose_documents(text[start:end]), None)

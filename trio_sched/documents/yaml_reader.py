@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError, shortened
 from trio_sched.documents.go_text import general_float, go_syntax, json_float, round_to_float32
 from trio_sched.documents.tree import Array, Number, Object, Tree
-from trio_sched.documents.yaml_nodes import Node, compose_documents
+from trio_sched.documents.yaml_nodes import Node
 from trio_sched.documents.yaml_scalars import MERGE_TAG, resolve_scalar
 
 _Typed = dict[tuple[type, Any], Any]
@@ -70,6 +70,8 @@ def read_yaml(text: str) -> YamlDocument:
     Raises:
         DocumentError: the text is no YAML, holds what JSON cannot represent, or is nested too deep or explodes.
     """
+    from trio_sched.documents.yaml_composer import compose_documents  # most of what is read is JSON
+
     decoder = _Decoder()
     value = decoder.decode(next(compose_documents(text), Node(0, plain=True)), 0)
     return YamlDocument(_to_tree(_with_text_keys(value)), tuple(decoder.duplicates))
@@ -81,6 +83,8 @@ def read_plain_documents(text: str) -> Iterator[PlainDocument]:
     Raises:
         DocumentError: as `read_yaml`.
     """
+    from trio_sched.documents.yaml_composer import compose_documents
+
     for node in compose_documents(text):
         decoder = _Decoder()
         decoded = decoder.decode(node, 0)

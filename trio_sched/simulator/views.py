@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
-import yaml
 
 from trio_sched.simulator.object_store import Change, ChangeType, StoredObject
 from trio_sched.simulator.other_versions import from_stored
@@ -168,4 +167,6 @@ class TableView:
 
 def as_yaml(body: bytes) -> bytes:
     """A JSON *body* written as YAML."""
+    import yaml  # few clients ask for it
+
     return yaml.dump(msgspec.json.decode(body), Dumper=yaml.CSafeDumper, sort_keys=True).encode()
