@@ -311,9 +311,10 @@ def _placement(pod: Pod, history: History) -> Placement:
 
 def _workload(pod: Pod) -> str:
     """The workload of *pod*: its application, its controller, or the pod itself."""
+    labels = pod.labels
     for label in _WORKLOAD_LABELS:
-        if label in pod.labels:
-            return pod.labels[label]
+        if label in labels:
+            return labels[label]
     owners = pod.metadata.owner_references or ()
     return next((owner.name for owner in owners if owner.controller), pod.name)
 

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 def missing_objects(manifests: Sequence[Manifest]) -> Counter[str]:
     """Resource, as kubectl calls it → how many objects running pods of a dump refer to, and *manifests* lack."""
-    there = {_key(one.fields) for one in manifests}
+    there = {_key(one.fields) for one in manifests if one.fields["kind"] in _RESOURCES}
     wanted = {
         key for one in manifests if _is_running(one.fields) for key in _references(one.fields) if key not in there
     }

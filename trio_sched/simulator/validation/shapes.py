@@ -10,7 +10,6 @@ that refuses is walked through for messages.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -67,8 +66,8 @@ _NO_PATCH: Final[tuple[Any, ...]] = (None, "", "")
 @cache
 def raw_table() -> Mapping[str, Mapping[str, list[Any]]]:
     """Message → name in JSON → number in protobuf, type, perhaps merge key and strategy; inlined ones are fields."""
-    table: Mapping[str, Mapping[str, list[Any]]] = json.loads(
-        files("trio_sched.simulator.validation").joinpath("shapes.json").read_text(encoding="utf-8")
+    table: Mapping[str, Mapping[str, list[Any]]] = msgspec.json.decode(
+        files("trio_sched.simulator.validation").joinpath("shapes.json").read_bytes()
     )
     return table
 
