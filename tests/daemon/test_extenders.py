@@ -6,8 +6,10 @@ from trio.testing import MockClock
 
 from trio_sched.config.schema import Extender as Config
 from trio_sched.config.schema import ExtenderTls, ManagedResource
-from trio_sched.daemon.extender import Extender, ExtenderError, tls_settings
-from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
+from trio_sched.daemon.extender import Extender, tls_settings
+from trio_sched.daemon.extender_error import ExtenderError
+from trio_sched.daemon.extender_kinds import node_kind, pod_kind
+from trio_sched.daemon.extenders import Extenders
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.settings import TlsSettings
 from trio_sched.objects.pod import Container, Pod, ResourceRequirements

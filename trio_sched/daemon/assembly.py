@@ -23,8 +23,7 @@ from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.blocking_hooks import BlockingHooks
 from trio_sched.daemon.event_handlers import EventHandlers
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.extender_scheduling import ExtenderScheduling
-from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
+from trio_sched.daemon.extender_kinds import node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
@@ -65,6 +64,7 @@ from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
+    from trio_sched.daemon.extenders import Extenders
     from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups
 
 log = logging.getLogger(__name__)
@@ -218,6 +218,9 @@ def assemble(
     )
     extenders = extender_scheduling = None
     if config.extenders:
+        from trio_sched.daemon.extender_scheduling import ExtenderScheduling
+        from trio_sched.daemon.extenders import Extenders
+
         extenders = Extenders.from_config(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
         )

@@ -15,8 +15,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.extender import ExtenderError
-from trio_sched.daemon.extenders import Extenders
+from trio_sched.daemon.extender_error import ExtenderError
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import make_call, run_steps
@@ -41,6 +40,7 @@ from trio_sched.plugin_api.status import Status, failure
 from trio_sched.verbosity import V2, V4
 
 if TYPE_CHECKING:
+    from trio_sched.daemon.extenders import Extenders
     from trio_sched.daemon.gang_binding import GangBinding  # only where pod groups are scheduled
 
 log = logging.getLogger(__name__)

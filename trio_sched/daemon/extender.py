@@ -11,6 +11,7 @@ import trio
 from attrs import define, field, frozen
 
 from trio_sched.config.schema import Extender as ExtenderConfig
+from trio_sched.daemon.extender_error import ExtenderError
 from trio_sched.daemon.extender_wire import (
     FilterResult,
     InvalidResponse,
@@ -25,7 +26,6 @@ from trio_sched.daemon.extender_wire import (
     request_to_bind,
 )
 from trio_sched.daemon.limits import EXTENDER_LOG_INTERVAL_SECONDS, SLOW_EXTENDER_SECONDS
-from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.server_url import redacted
@@ -44,10 +44,6 @@ SCORE_FACTOR = 10
 """Extenders score up to 10, plugins up to 100."""
 
 _A = TypeVar("_A")
-
-
-class ExtenderError(TrioSchedError):
-    """An extender could not be called, or its response is invalid; the text is that of kube-scheduler."""
 
 
 @frozen

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import define, evolve, field
 
-from trio_sched.daemon.extender import ExtenderError
+from trio_sched.daemon.extender_error import ExtenderError
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp

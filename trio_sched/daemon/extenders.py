@@ -7,16 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import define, evolve, field
+from attrs import define, field
 
 from trio_sched.config.schema import Extender as ExtenderConfig
-from trio_sched.daemon.extender import Extender, ExtenderError
+from trio_sched.daemon.extender import Extender
+from trio_sched.daemon.extender_error import ExtenderError
 from trio_sched.daemon.extender_wire import MetaVictims, NodeNameToVictims
 from trio_sched.engine.extender_cycle import ExtenderResult
-from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.whole import keep_whole_node, keep_whole_pod
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 
@@ -211,26 +210,3 @@ def _has_victims(extender: Extender, node_name: str, victims: Any) -> bool:
 
 
 # --- what extenders are sent ----------------------------------------------------------------------------------------
-
-
-def node_kind(configs: Iterable[ExtenderConfig]) -> Kind[Node]:
-    """How to watch nodes: with their whole JSON if it is sent to some extender."""
-    for config in configs:
-        if not config.node_cache_capable and (config.filter_verb or config.prioritize_verb):
-            return evolve(NODE_KIND, keep_whole=keep_whole_node)
-    return NODE_KIND
-
-
-def pod_kind(configs: Iterable[ExtenderConfig]) -> Kind[Pod]:
-    """How to watch pods: with their whole JSON as long as they have no node, and all if victims are sent, too."""
-    asked = [config for config in configs if config.filter_verb or config.prioritize_verb or config.preempt_verb]
-    if not asked:
-        return POD_KIND
-    all_pods = any(config.preempt_verb and not config.node_cache_capable for config in asked)
-    return evolve(POD_KIND, keep_whole=partial(_keep_if_sent, all_pods))
-
-
-def _keep_if_sent(all_pods: bool, pod: Pod, raw: bytes) -> Pod:
-    if all_pods or not pod.node_name:
-        return keep_whole_pod(pod, raw)
-    return pod

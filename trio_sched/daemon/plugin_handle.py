@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 from attrs import define, field
 
 from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.hook_time_limit import time_does_not_count
 from trio_sched.daemon.kind_mistakes import undeclared_write, write_key
 from trio_sched.daemon.limits import MAX_PLUGIN_RETRY_SECONDS
@@ -42,6 +41,9 @@ from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun, Victims, budgets_of
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.extenders import Extenders
 
 log = logging.getLogger(__name__)
 

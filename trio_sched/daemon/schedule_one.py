@@ -15,7 +15,6 @@ from attrs import define, field
 from trio_sched.daemon import score_log
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.giving_way import give_way
@@ -38,6 +37,7 @@ from trio_sched.plugin_api.status import failure
 from trio_sched.verbosity import V3
 
 if TYPE_CHECKING:
+    from trio_sched.daemon.extender_scheduling import ExtenderScheduling
     from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups  # imported only where it is needed
 
 log = logging.getLogger(__name__)

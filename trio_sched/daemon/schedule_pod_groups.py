@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, evolve, field
 
 from trio_sched.daemon.binding_cycle import BindingCycle
-from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.gang_binding import GangBinding
 from trio_sched.daemon.gang_eviction import GangEviction
@@ -51,6 +51,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
 from trio_sched.plugin_api.status import Status, failure, unschedulable
 from trio_sched.verbosity import V2, V3
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 
 log = logging.getLogger(__name__)
 
