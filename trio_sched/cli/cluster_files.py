@@ -155,6 +155,7 @@ def _without_garbage_collection() -> Generator[None, None, None]:
         yield
     finally:
         if was_enabled:
+            gc.freeze()  # else it would look at all of it now
             gc.enable()
 
 
