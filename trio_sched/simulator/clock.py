@@ -6,13 +6,11 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-try:  # trio.testing, whose name it is, imports the whole of pytest where that is installed
-    from trio._core._mock_clock import MockClock
-except ImportError:  # a trio that has it elsewhere
+if TYPE_CHECKING:
     from trio.testing import MockClock
 
 Clock = Callable[[], datetime]
@@ -35,6 +33,8 @@ def jumping_clock(step_seconds: float = 0.0) -> MockClock:
         step_seconds: every jump goes on to the next multiple of this, so that tasks whose deadlines lie close together
             wake up together: nobody sees the difference, and what they write is read at once. 0 for no such steps.
     """
+    from trio.testing import MockClock  # where pytest is installed, this imports it as well
+
     clock = MockClock(autojump_threshold=0)
     jump: Callable[[], None] | None = getattr(clock, "_autojump", None)
     if jump is None:
