@@ -8,6 +8,7 @@ from attrs import frozen
 from rich.console import RenderableType
 from rich.text import Text
 
+from trio_sched.cli.missing_pods import missing_pods
 from trio_sched.cli.tables import table
 from trio_sched.documents.errors import shortened
 from trio_sched.engine.pod_explanation import PodExplanation
@@ -130,6 +131,9 @@ def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collecti
     pods = store.collection("pods")
     stored = pods.objects.get(key) or _pod_of_workload(store, key)
     if stored is None:
+        for one in missing_pods(store):
+            if f"{one.namespace}/{one.workload}" == key:
+                raise CannotExplain(f"{one.kind} {key} has no pods, for they could not be created: {one.message}")
         near = nearest_name(key, pods.objects)
         raise CannotExplain(f"there is no pod {key!r} to explain" + (f"; did you mean {near!r}?" if near else ""))
     pod = _decode_pod(stored.encoded(b"{"))

@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from trio_sched.cli.explanations import Explanation
 from trio_sched.cli.history import History, Timeline
+from trio_sched.cli.missing_pods import MissingPods, missing_pods
 from trio_sched.cli.node_usage import NodeGroup, NodeReport, TypicalPods, group_nodes, report_node
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -120,6 +121,8 @@ class Outcome:
     placements: tuple[Placement, ...]
     waiting: tuple[Waiting, ...]
     """The most frequent reason first."""
+    missing: tuple[MissingPods, ...]
+    """Pods that could not be created."""
     evictions: tuple[Eviction, ...]
     """In the order in which they happened."""
     claims: tuple[Claims, ...]
@@ -149,6 +152,11 @@ class Outcome:
     def waiting_pods(self) -> int:
         """How many pods have no node."""
         return sum(len(group.pods) for group in self.waiting)
+
+    @property
+    def missing_pods(self) -> int:
+        """How many pods could not be created."""
+        return sum(one.pods for one in self.missing)
 
 
 def is_decided(pod: Json, schedulers: Iterable[str]) -> bool:
@@ -209,6 +217,7 @@ def read_outcome(
     return Outcome(
         placements=tuple(placements),
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
+        missing=tuple(missing_pods(store)),
         claims=tuple(_claims(store)),
         devices=tuple(_devices(store, {report.name: report.pool for report in reports})),
         groups=tuple(_groups(store, members)),

@@ -23,6 +23,7 @@ def outcome_as_data(outcome: Outcome) -> Json:
             "nodes": len(outcome.nodes),
             "placed": len(outcome.placements),
             "pending": outcome.waiting_pods,
+            "notCreated": outcome.missing_pods,
             "settled": outcome.settled,
             "simulatedSeconds": round(outcome.simulated_seconds, 3),
         },
@@ -33,6 +34,7 @@ def outcome_as_data(outcome: Outcome) -> Json:
         "pending": [
             {"reason": group.reason, "message": group.message, "pods": list(group.pods)} for group in outcome.waiting
         ],
+        "notCreated": [asdict(one) for one in outcome.missing],
         "claims": [
             {
                 "namespace": one.namespace,

@@ -48,6 +48,8 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) ->
         yield from _evictions(outcome)
     if outcome.waiting:
         yield from _waiting(outcome)
+    if outcome.missing:
+        yield from _missing(outcome)
     for one in outcome.explanations:
         yield from explanation_as_tables(one, every_node=every_node)
     yield _summary(outcome)
@@ -157,6 +159,14 @@ def _waiting(outcome: Outcome) -> Iterator[RenderableType]:
     yield from _more(outcome.waiting, "reasons")
 
 
+def _missing(outcome: Outcome) -> Iterator[RenderableType]:
+    rows = table("Could not be created", "NAMESPACE", "WORKLOAD", "PODS", "WHY", right=("PODS",))
+    for one in outcome.missing[:_ROWS]:
+        rows.add_row(one.namespace, f"{one.kind} {one.workload}", str(one.pods), one.message)
+    yield rows
+    yield from _more(outcome.missing, "workloads")
+
+
 def _more(rows: Sized, what: str) -> Iterator[RenderableType]:
     if (more := len(rows) - _ROWS) > 0:
         yield Text(f"and {more} more {what}; --output json has all")
@@ -164,9 +174,10 @@ def _more(rows: Sized, what: str) -> Iterator[RenderableType]:
 
 def _summary(outcome: Outcome) -> Text:
     pods = len(outcome.placements) + outcome.waiting_pods
+    missing = f"{outcome.missing_pods} could not be created, " if outcome.missing else ""
     text = (
         f"{pods} pods, {len(outcome.nodes)} nodes: {len(outcome.placements)} placed, "
-        f"{outcome.waiting_pods} pending, after {outcome.simulated_seconds:.1f} s of the cluster's time"
+        f"{outcome.waiting_pods} pending, {missing}after {outcome.simulated_seconds:.1f} s of the cluster's time"
     )
     lines = [text if outcome.settled else f"{text}; it had not come to rest"]
     if (time := outcome.time_to_schedule) is not None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from trio_sched.simulator import pod_security
 from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.cluster_state import ClusterState
-from trio_sched.simulator.limit_ranges import apply_defaults
+from trio_sched.simulator.limit_ranges import apply_defaults, check_limits
 from trio_sched.simulator.pod_defaults import (
     DEFAULT_ACCOUNT,
     add_default_tolerations,
@@ -16,6 +17,7 @@ from trio_sched.simulator.pod_defaults import (
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.runtime_classes import admit_runtime_class
 from trio_sched.simulator.status_errors import forbidden
+from trio_sched.simulator.validation.annotations import APP_ARMOR, app_armor_profile
 from trio_sched.simulator.validation.jobs import JOB_NAME_LABELS, JOB_UID_LABELS
 from trio_sched.simulator.validation.shapes import dicts
 
@@ -28,6 +30,8 @@ TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """A new pod."""
     spec = fields["spec"]
+    if annotations := fields["metadata"].get("annotations"):
+        _set_app_armor_profiles(annotations, spec)
     _admit_priority(state, resource, fields, spec)
     admit_service_account(spec)
     if spec["serviceAccountName"] != DEFAULT_ACCOUNT:
@@ -52,6 +56,32 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
     fields["status"] = status
 
 
+def _set_app_armor_profiles(annotations: Json, spec: Json) -> None:
+    """Set the profiles that containers have by annotations only, as clients from before 1.30 write them."""
+    if (spec.get("os") or {}).get("name") == "windows":
+        return
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for kind in ("initContainers", "containers"):
+        containers = list(spec.get(kind) or ())
+        for index, container in enumerate(containers):
+            profile = app_armor_profile(annotations.get(f"{APP_ARMOR}{container.get('name')}", ""))
+            own = container.get("securityContext") or {}
+            if profile is not None and "appArmorProfile" not in own and profile != of_pod:
+                # A copy: containers of a file are shared by equal pods.
+                containers[index] = {**container, "securityContext": {**own, "appArmorProfile": profile}}
+                spec[kind] = containers
+
+
+def check_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """Refuse a new pod that the limits or the security level of its namespace do not take.
+
+    Raises:
+        ApiError: 403.
+    """
+    check_limits(state, resource, fields)
+    pod_security.check_pod(state, resource, fields)
+
+
 def _check_account(state: ClusterState, resource: ResourceType, metadata: Json, name: str) -> None:
     """Refuse a pod whose service account is not there, if its namespace is; the default one is always to come."""
     namespace = metadata.get("namespace") or ""
@@ -62,7 +92,12 @@ def _check_account(state: ClusterState, resource: ResourceType, metadata: Json, 
 
 
 def admit_pod_change(state: ClusterState, old: Json, new: Json) -> None:
-    """A changed pod: it keeps its priority, and what an update leaves out of its tolerations is added again."""
+    """A changed pod: it keeps its priority, and what an update leaves out of its tolerations is added again.
+
+    Raises:
+        ApiError: 403, the security level of its namespace does not take it.
+    """
+    pod_security.check_pod_change(state, old, new)
     before, after = old["spec"], new["spec"]
     add_default_tolerations(after)
     for field in ("priority", "preemptionPolicy"):

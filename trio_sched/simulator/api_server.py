@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
-from trio_sched.simulator import discovery, openapi, openapi_v2
+from trio_sched.simulator import discovery, openapi, openapi_v2, pod_security
 from trio_sched.simulator.bootstrap_objects import create_bootstrap_objects
 from trio_sched.simulator.clock import Clock, wall_clock
 from trio_sched.simulator.cluster_state import ClusterState
@@ -222,7 +222,7 @@ class ApiServer:
         return response
 
     def _serve(self, target: Target, request: Request, accepted: Accepted) -> Response:
-        state, resource = self.state, target.resource
+        state, resource, before = self.state, target.resource, None
         match target.verb:
             case "get" if not request.flag("watch"):
                 stored = self._require(target)
@@ -240,8 +240,10 @@ class ApiServer:
                     return create_binding(state, target, request)
                 code, stored = 201, create_object(state, target, request)
             case "update":
+                before = state.get(resource, target.namespace, target.name)
                 code, stored = update_object(state, target, request)
             case "patch":
+                before = state.get(resource, target.namespace, target.name)
                 code, stored = patch_object(state, target, request)
             case "delete":
                 return self._delete(target, request, accepted)
@@ -249,6 +251,8 @@ class ApiServer:
                 deleted = delete_collection(state, target, request)
                 metadata = {"resourceVersion": str(self.store.version)}
                 return Response(200, view_of(state, resource, accepted, request).many(deleted, metadata))
+        if not target.subresource:
+            request.warnings += pod_security.warnings(state, resource, before, stored)
         return Response(code, view_of(state, resource, accepted, request).one(stored))
 
     def _require(self, target: Target) -> StoredObject:

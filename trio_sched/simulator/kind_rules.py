@@ -85,7 +85,7 @@ _RULES: dict[str, Rules] = {
         admit_change=admission.admit_pod_change,
         sent_problems=sent_pod_problems,
         problems=pod_problems,
-        check=check_limits,
+        check=admission.check_pod,
         change_problems=pod_changes,
         status_problems=pod_status_problems,
     ),
@@ -93,6 +93,7 @@ _RULES: dict[str, Rules] = {
         admit=admission.admit_namespace,
         admit_change=admission.admit_namespace_change,
         sent_problems=namespaces.sent_namespace_problems,
+        change_problems=namespaces.namespace_changes,
         status_problems=statuses.namespace_status_problems,
     ),
     "nodes": Rules(

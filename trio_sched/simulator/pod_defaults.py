@@ -35,6 +35,10 @@ def fill_pod(spec: Json) -> None:
     """Give the *spec* of a pod, which must be the caller's own, its defaults; a template does not have all of them."""
     fill_spec(spec)
     spec.setdefault("enableServiceLinks", True)
+    if spec.get("hostNetwork") is True:
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+            for port in container.get("ports") or ():
+                fill(port, "hostPort", port.get("containerPort"))
     for holder in containers_of(spec):
         if (holder.get("resources") or {}).get("limits"):
             _copy_limits(holder["resources"])
@@ -53,16 +57,13 @@ def fill_spec(spec: Json) -> None:
     fill(spec, "dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     fill(spec, "schedulerName", "default-scheduler")
-    host_network = spec.get("hostNetwork") is True
-    for container in spec.get("initContainers") or ():
-        _fill_container(container, host_network=host_network)
-    for container in spec.get("containers") or ():
-        _fill_container(container, host_network=host_network)
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        _fill_container(container)
     for volume in spec.get("volumes") or ():
         _fill_volume(volume)
 
 
-def _fill_container(container: Json, *, host_network: bool) -> None:
+def _fill_container(container: Json) -> None:
     fill(container, "terminationMessagePath", "/dev/termination-log")
     fill(container, "terminationMessagePolicy", "File")
     if not container.get("imagePullPolicy"):
@@ -70,8 +71,6 @@ def _fill_container(container: Json, *, host_network: bool) -> None:
     container.setdefault("resources", {})
     for port in container.get("ports") or ():
         fill(port, "protocol", "TCP")
-        if host_network and not port.get("hostPort"):
-            port["hostPort"] = port.get("containerPort")
     for name in _PROBES:
         probe = container.get(name)
         if probe is not None:

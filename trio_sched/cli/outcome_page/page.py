@@ -50,6 +50,8 @@ def _sections(outcome: Outcome) -> Iterator[Markup]:
     yield _section("Nodes", heat_maps(outcome))
     yield _section("Timeline", timeline(outcome))
     yield _section("Pending", _pending(outcome))
+    if outcome.missing:
+        yield _section("Could not be created", _missing(outcome))
     yield _section("Preemptions", _preemptions(outcome))
     yield from (_section(f"Why: {one.pod}", *_explanation(one)) for one in outcome.explanations)
 
@@ -120,6 +122,14 @@ def _pending(outcome: Outcome) -> Markup:
     rows = [[str(len(one.pods)), one.reason, one.message, _some(one.pods)] for one in outcome.waiting[:_ROWS]]
     table = _table(["Pods", "Reason", "Why", "Which"], rows, numbers=(0,))
     return join(table, _more(len(outcome.waiting), "reasons"))
+
+
+def _missing(outcome: Outcome) -> Markup:
+    rows = [
+        [one.namespace, f"{one.kind} {one.workload}", str(one.pods), one.message] for one in outcome.missing[:_ROWS]
+    ]
+    table = _table(["Namespace", "Workload", "Pods", "Why"], rows, numbers=(2,))
+    return join(table, _more(len(outcome.missing), "workloads"))
 
 
 def _preemptions(outcome: Outcome) -> Markup:

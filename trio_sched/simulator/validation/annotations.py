@@ -23,9 +23,9 @@ _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 _TAINTS: Final = "scheduler.alpha.kubernetes.io/taints"
 _AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-_POD_SECCOMP: Final = "seccomp.security.alpha.kubernetes.io/pod"
-_SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
-_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+POD_SECCOMP: Final = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
+APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 """Before the name of a container, as the one of seccomp."""
 _LOCALHOST: Final = "localhost/"
 _SECCOMP_PROFILES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -68,10 +68,10 @@ def pod_annotation_problems(annotations: Json, spec: Json, path: str) -> Iterato
     if deletion_cost(annotations) is None:
         yield bad_value(f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST], "must be a 32bit integer")
     for key, value in annotations.items():
-        if key == _POD_SECCOMP or key.startswith(_SECCOMP):
+        if key == POD_SECCOMP or key.startswith(SECCOMP):
             yield from _seccomp_problems(value, f"{path}.{key}")
-        elif key.startswith(_APP_ARMOR):
-            where, container = f"{path}[{key}]", key.removeprefix(_APP_ARMOR)
+        elif key.startswith(APP_ARMOR):
+            where, container = f"{path}[{key}]", key.removeprefix(APP_ARMOR)
             if all(container != one.get("name") for one, _ in _containers(spec, "")):
                 yield bad_value(where, container, "container not found")
             if value and _type_of(value, _APP_ARMOR_PROFILES) is None:
@@ -96,13 +96,13 @@ def profile_mismatches(annotations: Json, spec: Json, path: str, *, is_pod: bool
     """
     of_pod = spec.get("securityContext") or {}
     where = f"{path}.securityContext.seccompProfile"
-    yield from _mismatches(annotations.get(_POD_SECCOMP), of_pod.get("seccompProfile"), where, _SECCOMP_PROFILES)
+    yield from _mismatches(annotations.get(POD_SECCOMP), of_pod.get("seccompProfile"), where, _SECCOMP_PROFILES)
     is_windows = (spec.get("os") or {}).get("name") == "windows"
     for container, place in _containers(spec, path):
         name, own = container.get("name"), container.get("securityContext") or {}
-        where, said = f"{place}.securityContext.seccompProfile", annotations.get(f"{_SECCOMP}{name}")
+        where, said = f"{place}.securityContext.seccompProfile", annotations.get(f"{SECCOMP}{name}")
         yield from _mismatches(said, own.get("seccompProfile"), where, _SECCOMP_PROFILES)
-        where, said = f"{place}.securityContext.appArmorProfile", annotations.get(f"{_APP_ARMOR}{name}")
+        where, said = f"{place}.securityContext.appArmorProfile", annotations.get(f"{APP_ARMOR}{name}")
         if said is None or is_windows:
             continue
         becomes_field = is_pod and _type_of(said, _APP_ARMOR_PROFILES) is not None
@@ -139,11 +139,20 @@ def _containers(spec: Json, path: str) -> Iterator[tuple[Json, str]]:
             yield container, f"{path}.{kind}[{index}]"
 
 
+def app_armor_profile(annotation: str) -> Json | None:
+    """The profile, as a field has it, that the annotation of a container names; None: it names none."""
+    type_ = _type_of(annotation, _APP_ARMOR_PROFILES)
+    if type_ is None or type_ != "Localhost":
+        return None if type_ is None else {"type": type_}
+    local = annotation.removeprefix(_LOCALHOST)
+    return {"type": type_, "localhostProfile": local} if local.strip() == local != "" else None
+
+
 def pod_annotation_changes(before: Json, after: Json) -> Iterator[FieldProblem]:
     """Which annotations of a pod changed that must stay as they are."""
     for key in sorted(before.keys() | after.keys()):
         is_mirror = key == MIRROR
-        if before.get(key) == after.get(key) or not (is_mirror or key.startswith(_APP_ARMOR)):
+        if before.get(key) == after.get(key) or not (is_mirror or key.startswith(APP_ARMOR)):
             continue
         verb = "remove or update" if key in before else "add"
         what = "mirror pod annotation" if is_mirror else "AppArmor annotations"
