@@ -29,6 +29,7 @@ def test_pods_are_placed_and_those_that_wait_say_why(small_cluster: Path, capsys
         "nodes": 2,
         "placed": 3,
         "pending": 1,
+        "notCreated": 0,
         "settled": True,
         "simulatedSeconds": 0,
     }

@@ -166,3 +166,51 @@ async def test_a_pod_needs_its_runtime_class(api: Api, more: Json, why: str) -> 
     pod = {"metadata": {"name": "p"}, "spec": {**TEMPLATE["spec"], **more}}
     status = await api("POST", f"{DEFAULT}/pods", pod, expect=403)
     assert status["message"] == f'pods "p" is forbidden: pod rejected: {why}'
+
+
+PLACED = {"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "r"}
+
+
+async def test_bound_pods_have_the_zone_and_region_of_their_node(api: Api) -> None:
+    labels = {**PLACED, "disk": "ssd"}
+    await api("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": labels}})
+    await api("POST", "/api/v1/nodes", {"metadata": {"name": "bare"}})
+    for name in ("p", "q"):
+        await api.create_pod(name, labels={"app": "x", "topology.kubernetes.io/zone": "mine"})
+    binding = {"metadata": {"name": "p", "labels": {"by": "me"}}, "target": {"kind": "Node", "name": "n"}}
+    await api("POST", f"{DEFAULT}/pods/p/binding", binding)
+    assert (await api("GET", f"{DEFAULT}/pods/p"))["metadata"]["labels"] == {"app": "x", "by": "me", **PLACED}
+    await api("POST", f"{DEFAULT}/pods/q/binding", {"target": {"kind": "Node", "name": "bare"}})
+    kept = (await api("GET", f"{DEFAULT}/pods/q"))["metadata"]["labels"]
+    assert kept == {"app": "x", "topology.kubernetes.io/zone": "mine"}
+
+
+async def test_so_have_pods_that_name_their_node(api: Api) -> None:
+    await api("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": PLACED}})
+    made = await api.create_pod("p", nodeName="n")
+    assert made["metadata"]["labels"] == PLACED
+    patch = {"metadata": {"labels": {"topology.kubernetes.io/zone": "b"}}}
+    changed = await api("PATCH", f"{DEFAULT}/pods/p", patch, content_type="application/merge-patch+json")
+    assert changed["metadata"]["labels"] == PLACED
+    assert "labels" not in (await api.create_pod("elsewhere", nodeName="unknown"))["metadata"]
+
+
+async def test_claims_grow_if_they_are_bound_and_their_class_expands_volumes(api: Api) -> None:
+    for name, expands in (("grows", True), ("stays", False)):
+        storage_class = {"metadata": {"name": name}, "provisioner": "csi.test", "allowVolumeExpansion": expands}
+        await api("POST", f"{STORAGE}/storageclasses", storage_class)
+    claims, grown = f"{DEFAULT}/persistentvolumeclaims", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    for name, class_name in (("a", "grows"), ("b", "stays"), ("c", "")):
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        await api("POST", claims, {"metadata": {"name": name}, "spec": {**spec, "storageClassName": class_name}})
+        path = f"{claims}/{name}"
+        early = await api("PATCH", path, grown, content_type="application/merge-patch+json", expect=422)
+        assert "spec is immutable after creation" in early["message"]
+        bound = {"status": {"phase": "Bound"}}
+        await api("PATCH", f"{path}/status", bound, content_type="application/merge-patch+json")
+        code = 200 if class_name == "grows" else 403
+        answer = await api("PATCH", path, grown, content_type="application/merge-patch+json", expect=code)
+        assert code == 200 or answer["message"] == (
+            f'persistentvolumeclaims "{name}" is forbidden: only dynamically provisioned pvc can be resized and the '
+            "storageclass that provisions the pvc must support resize"
+        )

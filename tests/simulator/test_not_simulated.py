@@ -19,3 +19,9 @@ async def test_kubectl_is_told_what_is_not_simulated(autojump_clock: MockClock) 
 def test_each_kind_is_named_once() -> None:
     kinds = ["Pod", "HorizontalPodAutoscaler", "Node", "HorizontalPodAutoscaler"]
     assert [text.split()[0] for text in notices(kinds)] == ["HorizontalPodAutoscaler"]
+
+
+def test_what_would_change_or_refuse_objects_is_named() -> None:
+    [webhook, policy] = notices(["MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"])
+    assert webhook.startswith("MutatingWebhookConfiguration is not simulated: no webhook is called")
+    assert policy == "ValidatingAdmissionPolicy is not simulated: nothing is refused by it"

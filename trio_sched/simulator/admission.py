@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
+from trio_sched.objects.quantity import QuantityError, parse_nano
 from trio_sched.simulator import pod_security
 from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.cluster_state import ClusterState
@@ -24,6 +26,10 @@ from trio_sched.simulator.validation.shapes import dicts
 Json = dict[str, Any]
 
 POD_GROUP_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
+_NO_EXPANSION: Final = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
+_TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
@@ -54,6 +60,20 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
         ]
     status["qosClass"] = quality_of_service(spec)
     fields["status"] = status
+    _label_with_topology(state, fields)
+
+
+def topology_labels(state: ClusterState, node_name: str) -> Json:
+    """The labels of a node that its pods get when they are bound; none if there is no such node."""
+    node = state.store.get("nodes", node_name)
+    labels = {} if node is None else node.fields["metadata"].get("labels") or {}
+    return {key: labels[key] for key in _TOPOLOGY if key in labels}
+
+
+def _label_with_topology(state: ClusterState, fields: Json) -> None:
+    if (node := fields["spec"].get("nodeName")) and (labels := topology_labels(state, node)):
+        metadata = fields["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
 
 
 def _set_app_armor_profiles(annotations: Json, spec: Json) -> None:
@@ -92,12 +112,8 @@ def _check_account(state: ClusterState, resource: ResourceType, metadata: Json, 
 
 
 def admit_pod_change(state: ClusterState, old: Json, new: Json) -> None:
-    """A changed pod: it keeps its priority, and what an update leaves out of its tolerations is added again.
-
-    Raises:
-        ApiError: 403, the security level of its namespace does not take it.
-    """
-    pod_security.check_pod_change(state, old, new)
+    """A changed pod: it keeps its priority, and what an update leaves out of its tolerations is added again."""
+    _label_with_topology(state, new)
     before, after = old["spec"], new["spec"]
     add_default_tolerations(after)
     for field in ("priority", "preemptionPolicy"):
@@ -191,6 +207,26 @@ def admit_volume(state: ClusterState, resource: ResourceType, fields: Json) -> N
             if marks.get("storageclass.kubernetes.io/is-default-class") == "true":
                 spec["storageClassName"] = stored.fields["metadata"]["name"]
     fields["status"] = {"phase": "Pending"}
+
+
+def check_claim_change(state: ClusterState, old: Json, new: Json) -> None:
+    """Refuse that a claim grows whose class does not expand volumes.
+
+    Raises:
+        ApiError: 403.
+    """
+    had, has = (((one["spec"].get("resources") or {}).get("requests") or {}).get("storage", 0) for one in (old, new))
+    with suppress(QuantityError):  # the claim is refused for it
+        if parse_nano(has) <= parse_nano(had):
+            return
+    claims, name = state.types.core("persistentvolumeclaims"), new["metadata"]["name"]
+    if (old.get("status") or {}).get("phase") != "Bound":
+        raise forbidden(claims, name, "Only bound persistent volume claims can be expanded")
+    class_name = new["spec"].get("storageClassName") or ""
+    found = state.store.get("storageclasses.storage.k8s.io", class_name)
+    is_same = class_name == (old["spec"].get("storageClassName") or "")
+    if found is None or not is_same or not found.fields.get("allowVolumeExpansion"):
+        raise forbidden(claims, name, _NO_EXPANSION)
 
 
 def admit_workload(state: ClusterState, resource: ResourceType, fields: Json) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from trio_sched.simulator import admin_access, admission, defaults
+from trio_sched.simulator import admin_access, admission, defaults, pod_security
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.field_problems import FieldProblem
 from trio_sched.simulator.limit_ranges import check_limits
@@ -63,6 +63,7 @@ class Rules:
         problems: what is wrong with an object, new or changed.
         check: refuses a new object that breaks no rule of its kind, because of others.
         change_problems: what is wrong with (old fields → new fields), besides what is wrong with the new fields.
+        check_change: refuses a change (old fields, new fields) that breaks no rule of its kind, because of others.
         status_problems: what is wrong with a new status (old fields → new fields).
         status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
     """
@@ -74,6 +75,7 @@ class Rules:
     problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
     check: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     change_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
+    check_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
     status_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
     status_keeps_metadata: bool = False
 
@@ -87,6 +89,7 @@ _RULES: dict[str, Rules] = {
         problems=pod_problems,
         check=admission.check_pod,
         change_problems=pod_changes,
+        check_change=pod_security.check_pod_change,
         status_problems=pod_status_problems,
     ),
     "namespaces": Rules(
@@ -115,6 +118,7 @@ _RULES: dict[str, Rules] = {
         problems=volume_claim_problems,
         check=check_limits,
         change_problems=storage.claim_changes,
+        check_change=admission.check_claim_change,
         status_problems=statuses.volume_claim_status_problems,
     ),
     "storageclasses.storage.k8s.io": Rules(

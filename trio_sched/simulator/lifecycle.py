@@ -198,6 +198,8 @@ def change(
         metadata["generation"] = old_metadata.get("generation", 0) + 1
     if subresource == "resize":
         rules.check(state, resource, new)
+    elif not subresource:
+        rules.check_change(state, old, new)
     if resource.namespaced and subresource in ("", "resize"):
         charge_change(state, resource, old, new, dry_run=dry_run)
     if dry_run:

@@ -5,6 +5,10 @@ from typing import Final
 
 NOT_SIMULATED: Final = {
     "HorizontalPodAutoscaler": "nothing is scaled by load, as pods that are pretended have none",
+    "MutatingWebhookConfiguration": "no webhook is called, so that pods get no containers or fields from it",
+    "ValidatingWebhookConfiguration": "no webhook is called, so that nothing is refused by it",
+    "MutatingAdmissionPolicy": "objects stay as they are sent",
+    "ValidatingAdmissionPolicy": "nothing is refused by it",
 }
 """Kind → what does not happen."""
 

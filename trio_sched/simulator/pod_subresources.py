@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
+from trio_sched.simulator.admission import topology_labels
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.disruption import Allowance, allowance, note_eviction, refusal
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, require, write_fields
@@ -74,9 +75,10 @@ def bind(state: ClusterState, pods: ResourceType, namespace: str, name: str, bod
     if dry_run:
         return
     new_metadata = dict(old_metadata)
-    for part in ("annotations", "labels"):
-        if metadata.get(part):
-            new_metadata[part] = {**(old_metadata.get(part) or {}), **metadata[part]}
+    labels = {**(metadata.get("labels") or {}), **topology_labels(state, node)}
+    for part, added in (("annotations", metadata.get("annotations")), ("labels", labels)):
+        if added:
+            new_metadata[part] = {**(old_metadata.get(part) or {}), **added}
     status = dict(fields.get("status") or {})
     status.pop("nominatedNodeName", None)
     status["conditions"] = with_condition(

@@ -7,6 +7,7 @@ import pytest
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.history import Timeline
 from trio_sched.cli.main import main
+from trio_sched.cli.missing_pods import MissingPods
 from trio_sched.cli.node_usage import NodeGroup, NodeReport, Usage
 from trio_sched.cli.outcome import Eviction, Outcome, Placement, Waiting
 from trio_sched.cli.outcome_page import outcome_as_page
@@ -71,6 +72,7 @@ def outcome(name: str = "n", *, nodes: int = 1, cpu: int = 1000, timeline: Timel
     return Outcome(
         placements=(placed,),
         waiting=(Waiting(reason=name, message=name, pods=(name,) * 30),),
+        missing=(MissingPods(namespace=name, kind=name, workload=name, pods=2, message=name),),
         evictions=(Eviction(pod=name, by=name, node=name, at_seconds=3.0),),
         claims=(),
         devices=(),
