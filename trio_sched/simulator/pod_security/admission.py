@@ -1,9 +1,4 @@
-"""Pod Security admission: which pods a namespace takes, by its labels.
-
-The level ``enforce`` refuses pods, also those that controllers make; ``warn`` (by default the same) answers requests
-for pods and workloads with warnings. Source: k8s.io/pod-security-admission of Kubernetes 1.36, as the API server has it
-by default: nothing is enforced without labels, and nobody is exempt.
-"""
+"""Refuses pods by the labels of their namespace, and warns of them."""
 
 from __future__ import annotations
 
@@ -13,7 +8,8 @@ from attrs import evolve, frozen
 
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.object_store import StoredObject
-from trio_sched.simulator.pod_security_checks import LATEST, Subject, violations
+from trio_sched.simulator.pod_security.restricted import violations
+from trio_sched.simulator.pod_security.subject import LATEST, Subject
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import forbidden
 from trio_sched.simulator.validation.namespaces import LABEL_PREFIX, LEVELS, VERSION
