@@ -159,7 +159,7 @@ def volume_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
         had, has = before.get(name), after.get(name)
         if name == "csi" and had and has and "controllerExpandSecretRef" not in had:
             has = {field: value for field, value in has.items() if field != "controllerExpandSecretRef"}
-        if had != has:
+        if not same(had, has):
             detail = "spec.persistentvolumesource is immutable after creation"
             yield forbidden_field("spec.persistentvolumesource", detail)
             break
