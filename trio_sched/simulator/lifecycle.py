@@ -36,6 +36,8 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _PROPAGATION_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
+_EVENTS = "events"
+"""Written for every pod; they have no lists, and no maps but their labels and annotations."""
 _OF_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _SERVER_METADATA = ("uid", "creationTimestamp", "generation", *_OF_DELETION)
 
@@ -97,7 +99,8 @@ def create(
         fields.pop("status", None)
     name = metadata.get("name") or ""
     rules = rules_of(resource)
-    has_empty_parts = not checked and not resource.custom and may_have_empty_parts(fields)
+    is_looked_at = not checked and not resource.custom and resource.collection != _EVENTS
+    has_empty_parts = is_looked_at and may_have_empty_parts(fields)
     if not checked or resource.custom:  # the default of a custom status was taken off
         rules.defaults(fields)
     sent_problems = [] if checked else list(rules.sent_problems(fields))
