@@ -48,6 +48,12 @@ def test_metadata_may_be_left_out_before_labels_and_annotations() -> None:
     assert find(root, "template.labels[a]").line == 1
 
 
+def test_metadata_that_is_in_itself_ends_the_search() -> None:
+    root = root_of_document("template:\n  metadata: &m\n    metadata: *m\n", 1)
+    assert root is not None
+    assert find(root, "template.labels[a]").line == 2
+
+
 def test_json_is_searched_as_well() -> None:
     text = json.dumps(
         {"kind": "List", "items": [{"kind": "A", "é": 1}, {"kind": "B", "spec": {"x": [1, {"y": 2}]}}]}, indent=2

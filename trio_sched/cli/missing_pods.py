@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from attrs import frozen
@@ -38,7 +37,7 @@ class MissingPods:
     """Why the last attempt failed."""
 
 
-def missing_pods(store: ObjectStore) -> Iterator[MissingPods]:
+def missing_pods(store: ObjectStore) -> list[MissingPods]:
     """What the workloads in *store* lack at the end, by namespace and name."""
     messages: dict[tuple[str, str], str] = {}
     for stored in store.collection("events").in_order():
@@ -63,7 +62,7 @@ def missing_pods(store: ObjectStore) -> Iterator[MissingPods]:
                 message=message,
             )
         )
-    return iter(sorted(found, key=lambda one: (one.namespace, one.kind, one.workload)))
+    return sorted(found, key=lambda one: (one.namespace, one.kind, one.workload))
 
 
 def _lacking(kind: str, fields: Json) -> int:

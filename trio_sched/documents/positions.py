@@ -94,6 +94,7 @@ def find(root: Node, path: str) -> Node:
     A key may have dots and may be written in brackets; of keys that fit, the longest counts.
     """
     node = place = root
+    left_out = False
     while path:
         while node.alias is not None:
             node = node.alias
@@ -105,9 +106,9 @@ def find(root: Node, path: str) -> Node:
                 for written in (key.text, f"[{key.text}]")
                 if path.startswith(written) and path[len(written) : len(written) + 1] in ("", ".", "[")
             ]
-            metadata = next((value for key, value in node.pairs if key.text == "metadata"), None)
-            if not fitting and metadata is not None and path.startswith(("labels", "annotations")):
-                node = metadata  # the API server leaves it out where it speaks of templates of pods
+            if not fitting and path.startswith(("labels", "annotations")) and not left_out:
+                # The API server leaves metadata out where it speaks of templates. Once only: aliases can make cycles.
+                path, left_out = f"metadata.{path}", True
                 continue
             if not fitting:
                 break

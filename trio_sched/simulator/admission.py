@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Final
 
-from trio_sched.objects.quantity import QuantityError, parse_nano
+from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator import pod_security
 from trio_sched.simulator.annotations import number_in
 from trio_sched.simulator.cluster_state import ClusterState
@@ -216,9 +215,8 @@ def check_claim_change(state: ClusterState, old: Json, new: Json) -> None:
         ApiError: 403.
     """
     had, has = (((one["spec"].get("resources") or {}).get("requests") or {}).get("storage", 0) for one in (old, new))
-    with suppress(QuantityError):  # the claim is refused for it
-        if parse_nano(has) <= parse_nano(had):
-            return
+    if parse_nano(has) <= parse_nano(had):
+        return
     claims, name = state.types.core("persistentvolumeclaims"), new["metadata"]["name"]
     if (old.get("status") or {}).get("phase") != "Bound":
         raise forbidden(claims, name, "Only bound persistent volume claims can be expanded")

@@ -141,10 +141,9 @@ def _warnings_of_namespace(state: ClusterState, old: Json, new: Json) -> list[st
         return []
     name = new["metadata"]["name"]
     names_of: dict[str, list[str]] = {}
-    for pod in state.store.collection("pods").in_order():
-        metadata = pod.fields["metadata"]
-        if metadata.get("namespace") == name and (found := _violations(after, pod.fields)):
-            names_of.setdefault(", ".join(reason for reason, _ in found), []).append(metadata["name"])
+    for pod in state.store.collection("pods").in_order(name):
+        if found := _violations(after, pod.fields):
+            names_of.setdefault(", ".join(reason for reason, _ in found), []).append(pod.fields["metadata"]["name"])
     if not names_of:
         return []
     head = f'existing pods in namespace "{name}" violate the new PodSecurity enforce level "{after}"'

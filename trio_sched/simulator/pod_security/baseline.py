@@ -157,12 +157,12 @@ def _selinux(subject: Subject) -> Violation | None:
     def is_bad(security: Json) -> bool:
         options = security.get("seLinuxOptions") or {}
         type_ = options.get("type") or ""
-        named = {name for name in ("user", "role") if options.get(name)}
-        set_names.update(named)
+        forbidden = {name for name in ("user", "role") if options.get(name)}
+        set_names.update(forbidden)
         if _SELINUX_TYPES.get(type_, LATEST + 1) > subject.minor:
             types.add(type_)
             return True
-        return bool(named)
+        return bool(forbidden)
 
     pod = is_bad(subject.security)
     containers = [name for name, _, security in subject.containers() if is_bad(security)]

@@ -67,12 +67,13 @@ def pod_annotation_problems(annotations: Json, spec: Json, path: str) -> Iterato
         yield from toleration_problems(tolerations or [], f"{path}.{_TOLERATIONS}")
     if deletion_cost(annotations) is None:
         yield bad_value(f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST], "must be a 32bit integer")
+    names = {one.get("name") for one, _ in _containers(spec, "")}
     for key, value in annotations.items():
         if key == POD_SECCOMP or key.startswith(SECCOMP):
             yield from _seccomp_problems(value, f"{path}.{key}")
         elif key.startswith(APP_ARMOR):
             where, container = f"{path}[{key}]", key.removeprefix(APP_ARMOR)
-            if all(container != one.get("name") for one, _ in _containers(spec, "")):
+            if container not in names:
                 yield bad_value(where, container, "container not found")
             if value and _type_of(value, _APP_ARMOR_PROFILES) is None:
                 yield bad_value(where, value, f'invalid AppArmor profile name: "{value}"')

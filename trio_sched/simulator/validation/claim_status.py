@@ -147,9 +147,11 @@ def _id_of(device: Json) -> tuple[str, ...]:
 
 def _interface_address_problems(addresses: list[str], path: str) -> Iterator[FieldProblem]:
     yield from size_problems(addresses, _MAX_ADDRESSES, path)
+    seen: set[str] = set()
     for index, address in enumerate(addresses):
         if names.cidr(address):
             detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
             yield bad_value(f"{path}[{index}]", address, detail)
-        elif address in addresses[:index]:
+        elif address in seen:
             yield duplicate(f"{path}[{index}]", address)
+        seen.add(address)

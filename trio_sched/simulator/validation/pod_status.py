@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from trio_sched.simulator.field_problems import (
@@ -48,11 +48,12 @@ def pod_status_problems(old: Json, new: Json) -> Iterator[FieldProblem]:
     if status.get("qosClass") and status["qosClass"] != before.get("qosClass"):
         yield bad_value("status.qosClass", status["qosClass"], "field is immutable")
     for name, containers in _STATUSES_OF_CONTAINERS:
-        found = status.get(name) or []
-        yield from _transition_problems(before.get(name) or [], found, spec, containers, name)
+        found, known = status.get(name) or [], {one["name"]: one for one in spec.get(containers) or ()}
+        yield from _transition_problems(before.get(name) or [], found, spec, known, name)
         for index, one in enumerate(found):
             yield from _user_problems((one.get("user") or {}).get("linux"), spec, f"status.{name}[{index}].user.linux")
-            yield from _health_problems(one, spec, containers, f"status.{name}[{index}].allocatedResourcesStatus")
+            path = f"status.{name}[{index}].allocatedResourcesStatus"
+            yield from _health_problems(one, known.get(one.get("name")), path, may_have=bool(containers))
     claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
     yield from _claim_problems(status.get("resourceClaimStatuses") or [], claims, "status.resourceClaimStatuses")
     if (extended := status.get("extendedResourceClaimStatus")) is not None:
@@ -78,17 +79,18 @@ def _condition_problems(conditions: list[Json]) -> Iterator[FieldProblem]:
 
 
 def _transition_problems(
-    before: list[Json], after: list[Json], spec: Json, containers: str, name: str
+    before: list[Json], after: list[Json], spec: Json, containers: Mapping[str | None, Json], name: str
 ) -> Iterator[FieldProblem]:
     """Which containers are said to run again that are never restarted."""
+    later = {one.get("name"): one for one in reversed(after)}  # of two of a name, the first counts
     for index, status in enumerate(before):
         ended = (status.get("state") or {}).get("terminated")
         if ended is None:
             continue
-        found = next((one for one in after if one.get("name") == status.get("name")), None)
+        found = later.get(status.get("name"))
         if found is None or (found.get("state") or {}).get("terminated") is not None:
             continue
-        container = next((one for one in spec.get(containers) or () if one["name"] == status.get("name")), None)
+        container = containers.get(status.get("name"))
         if container is None or not _is_restarted(container, spec, ended.get("exitCode", 0)):
             yield forbidden_field(f"status.{name}[{index}].state", "may not be transitioned to non-terminated state")
 
@@ -116,13 +118,19 @@ def _user_problems(user: Json | None, spec: Json, path: str) -> Iterator[FieldPr
             yield bad_value(f"{path}.{name}", number, ID_RULE)
 
 
-def _health_problems(status: Json, spec: Json, containers: str, path: str) -> Iterator[FieldProblem]:
-    """What is wrong with the health of the devices of a container."""
+def _health_problems(status: Json, container: Json | None, path: str, *, may_have: bool) -> Iterator[FieldProblem]:
+    """What is wrong with the health of the devices of a container, which need not be in the spec.
+
+    Args:
+        status: of the container.
+        container: the container.
+        path: where the health is.
+        may_have: whether containers of its kind have devices.
+    """
     resources = status.get("allocatedResourcesStatus") or []
-    if resources and not containers:
+    if resources and not may_have:
         yield forbidden_field(path, "must not be specified in container status")
         return
-    container = next((one for one in spec.get(containers) or () if one["name"] == status.get("name")), None)
     for index, resource in enumerate(resources):
         where, name = f"{path}[{index}]", resource.get("name") or ""
         if container is not None and (problem := _resource_problem(name, container.get("resources") or {})):
@@ -195,9 +203,9 @@ def _extended_claim_problems(status: Json, spec: Json, path: str) -> Iterator[Fi
 
 
 def _address_problems(addresses: list[Json], path: str) -> Iterator[FieldProblem]:
-    parsed = [names.parse_address(address.get("ip") or "") for address in addresses]
-    for index, (address, found) in enumerate(zip(addresses, parsed, strict=True)):
-        if found is None:
-            yield bad_value(f"{path}[{index}]", address.get("ip") or "", names.ip_address("") or "")
-    if len(addresses) > 1 and (len(addresses) > 2 or len({found.version for found in parsed if found}) < 2):
+    for index, address in enumerate(addresses):
+        if problem := names.ip_address(address.get("ip") or ""):
+            yield bad_value(f"{path}[{index}]", address.get("ip") or "", problem)
+    families = {":" in (address.get("ip") or "") for address in addresses}
+    if len(addresses) > 1 and (len(addresses) > 2 or len(families) < 2):
         yield bad_value(path, addresses, "may specify no more than one IP for each IP family")
