@@ -51,7 +51,7 @@ def test_metadata_may_be_left_out_before_labels_and_annotations() -> None:
 def test_metadata_that_is_in_itself_ends_the_search() -> None:
     root = root_of_document("template:\n  metadata: &m\n    metadata: *m\n", 1)
     assert root is not None
-    assert find(root, "template.labels[a]").line == 2
+    assert find(root, "template.labels[a]").line == 1
 
 
 def test_json_is_searched_as_well() -> None:

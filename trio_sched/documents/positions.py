@@ -108,8 +108,11 @@ def find(root: Node, path: str) -> Node:
             ]
             if not fitting and path.startswith(("labels", "annotations")) and not left_out:
                 # The API server leaves metadata out where it speaks of templates. Once only: aliases can make cycles.
-                path, left_out = f"metadata.{path}", True
-                continue
+                left_out = True
+                metadata = next((value for key, value in node.pairs if key.text == "metadata"), None)
+                if metadata is not None:
+                    node = metadata
+                    continue
             if not fitting:
                 break
             length, place, node = max(fitting, key=lambda found: found[0])
