@@ -41,7 +41,7 @@ def _measure(lines: bytes) -> float:
         reject_waiting=lambda _uid: False,
     )
     reflector = Reflector(
-        cast("KubeClient", None), POD_KIND, event_handlers.pods_changed, Random(1), "", lambda *_: None, 60.0
+        cast("KubeClient", None), POD_KIND, event_handlers.pods_changed, Random(1), "", lambda *_: None
     )
     reflector._known = {}
     codec = Codec(POD_KIND)

@@ -1,4 +1,5 @@
 import contextlib
+import socket
 import ssl
 from typing import Any
 
@@ -10,7 +11,7 @@ from file_writer import Write
 from raw_server import Exchange, StartServer
 
 from trio_sched.kube_client.connection import connect
-from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
+from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError, Unauthorized
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.kube_client.tls import TlsSource
 
@@ -108,6 +109,72 @@ async def test_a_replaced_client_certificate_is_used_on_new_connections(
         assert client.pool.dialer.tls.reload()
         await client.call(b"POST", b"/x")
     assert shown == ["one.test", "two.test"]
+
+
+async def test_an_authority_that_was_replaced_is_trusted_by_the_next_connection(
+    write: Write, start_server: StartServer
+) -> None:
+    server = await start_server(answer, tls=True)
+    bundle = write("bundle.pem", trustme.CA().cert_pem.bytes())
+    async with connect(evolve(server.settings, tls=TlsSettings(ca_file=bundle))) as client:
+        with pytest.raises(ConnectionFailed, match="signed by unknown authority"):
+            await client.call(b"POST", b"/x")
+        write("bundle.pem", b"half a certif")
+        with pytest.raises(ConnectionFailed, match="signed by unknown authority"):
+            await client.call(b"POST", b"/x")
+        write("bundle.pem", server.authority.cert_pem.bytes())
+        await client.call(b"POST", b"/x")
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+async def test_a_client_certificate_that_is_refused_is_read_again(
+    write: Write, authority: trustme.CA, nursery: trio.Nursery, version: ssl.TLSVersion
+) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.maximum_version = version
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(context)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    def serve() -> None:  # trio's TLS sends no alert when a handshake fails
+        with contextlib.suppress(TimeoutError), listener:
+            while True:
+                accepted, _address = listener.accept()
+                accepted.settimeout(1)
+                with contextlib.suppress(OSError), context.wrap_socket(accepted, server_side=True) as stream:
+                    while stream.recv(4096):
+                        stream.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.3)
+    port = listener.getsockname()[1]
+    nursery.start_soon(trio.to_thread.run_sync, serve)
+    tls = files(write, trustme.CA(), "one.test")
+    write("ca.pem", authority.cert_pem.bytes())
+    async with connect(evolve(SETTINGS, server=f"https://127.0.0.1:{port}", tls=tls)) as client:
+        with pytest.raises(ConnectionFailed):
+            await client.call(b"POST", b"/x")
+        files(write, authority, "two.test")
+        with contextlib.suppress(ConnectionFailed):  # in TLS 1.3 the refusal is seen in place of the response
+            await client.call(b"POST", b"/x")
+        await client.call(b"POST", b"/x")
+
+
+async def test_after_a_401_a_client_certificate_is_read_again(write: Write, start_server: StartServer) -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.answer(status=401)
+
+    server = await start_server(refuse, tls=True)
+    tls = files(write, server.authority, "one.test")
+    async with connect(evolve(server.settings, tls=tls)) as client:
+        assert client.pool is not None
+        with pytest.raises(Unauthorized):
+            await client.call(b"GET", b"/x")
+        assert client.pool.dialer.tls.generation == 0
+        files(write, server.authority, "two.test")
+        with pytest.raises(Unauthorized):
+            await client.call(b"GET", b"/x")
+        assert client.pool.dialer.tls.generation == 1
 
 
 def test_only_a_real_change_of_a_file_counts_as_one(write: Write, authority: trustme.CA) -> None:

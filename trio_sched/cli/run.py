@@ -53,6 +53,7 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
+from trio_sched.kube_client.reachability import Reachability
 from trio_sched.objects.timestamps import SECOND_NS
 
 log = logging.getLogger(__name__)
@@ -241,7 +242,7 @@ async def open_clients(prepared: Prepared) -> AsyncGenerator[Clients, None]:
     """The connections of the daemon; they are closed when the block is left."""
     config = prepared.config
     limits = config.client_connection
-    open_client = partial(connect, prepared.connection, qps=limits.qps, burst=limits.burst)
+    open_client = partial(connect, prepared.connection, qps=limits.qps, burst=limits.burst, reachability=Reachability())
     half_of_deadline = config.leader_election.renew_deadline_ns / SECOND_NS / 2
     async with (
         open_client() as main,

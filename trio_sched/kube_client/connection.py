@@ -12,6 +12,7 @@ import platform
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from random import Random
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,7 +26,6 @@ from trio_sched.kube_client.credentials import Credentials
 from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import (
     ConnectionFailed,
-    KubeconfigError,
     NotAnApiServer,
     ResponseTooLarge,
     error_from_html,
@@ -33,10 +33,12 @@ from trio_sched.kube_client.errors import (
     error_from_reply,
     is_html,
 )
+from trio_sched.kube_client.heartbeat import Heartbeat
 from trio_sched.kube_client.http1 import Headers, Reply
 from trio_sched.kube_client.observer import RequestObserver
 from trio_sched.kube_client.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
 from trio_sched.kube_client.rate_limit import TokenBucket
+from trio_sched.kube_client.reachability import Reachability
 from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
 from trio_sched.kube_client.server_url import host_header_of
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -81,6 +83,7 @@ class KubeClient:
         request_seconds: the timeout of a whole request.
         observer: told about every request; None: nobody.
         check_write: called right before each request that is no GET is sent; raises `WriteNotPermitted` to prevent it.
+        reachability: what is known of the server, by all clients of it.
     """
 
     settings: ConnectionSettings
@@ -91,6 +94,7 @@ class KubeClient:
     _common_headers: bytes
     _waiting: UnansweredRequests
     request_seconds: float
+    reachability: Reachability
     _transport: httpx.AsyncBaseTransport | None = None
     observer: RequestObserver | None = field(init=False, default=None)
     check_write: Callable[[], None] | None = field(init=False, default=None)
@@ -108,6 +112,11 @@ class KubeClient:
     def requests_in_flight(self) -> int:
         """How many requests have no response yet; not those that are sent by `PipelinedPosts`."""
         return len(self._waiting)
+
+    @property
+    def oldest_request_sent_at(self) -> float:
+        """When the request was sent that has waited longest for its response; infinite if there is none."""
+        return self._waiting.oldest_sent_at
 
     @property
     def http(self) -> httpx.AsyncClient:
@@ -224,7 +233,11 @@ class KubeClient:
             if self.observer is not None:
                 self.observer.request_retried(method, status)
             log.log(V4, "retry %d of %s %s in %d s", retries, method.decode(), target.decode(), wait)
-            await trio.sleep(wait)
+            if answered:
+                await trio.sleep(wait)
+            else:
+                self.reachability.lost()
+                await self.reachability.pause(wait)
 
     @asynccontextmanager
     async def stream(self, target: bytes, *, headers: bytes = b"") -> AsyncGenerator[ByteStream, None]:
@@ -289,7 +302,9 @@ class KubeClient:
         if 300 <= reply.status < 400 and location:
             raise self._logged(error_from_redirect(reply.status, location.decode("utf-8", "replace"), request=request))
         if reply.status >= 300:
-            raise error_from_reply(reply.status, reply.body, request=f"{method.decode()} {target.decode()}")
+            refused = error_from_reply(reply.status, reply.body, request=f"{method.decode()} {target.decode()}")
+            refused.retry_after_seconds = retry_after_seconds(reply) or 0
+            raise refused
         if is_html(_content_type(reply.headers), reply.body):
             raise self._logged(error_from_html(reply.status, request=request))
 
@@ -349,6 +364,7 @@ async def connect(
     request_seconds: float = REQUEST_SECONDS,
     transport: httpx.AsyncBaseTransport | None = None,
     caller: Caller | None = None,
+    reachability: Reachability | None = None,
 ) -> AsyncGenerator[KubeClient, None]:
     """Open a client for the server of *settings*; nothing is sent before the first request.
 
@@ -361,6 +377,8 @@ async def connect(
         request_seconds: the timeout of a whole request.
         transport: sends the requests instead of network connections: to an API server in this process. It stays open.
         caller: sends what goes through no httpx client, which is nearly everything; the rest needs *transport*, too.
+        reachability: of the server, for all clients that are given it; there is a `Heartbeat` for them then, which ends
+            with the first of them.
 
     Raises:
         KubeconfigError: a certificate, key or proxy is not usable.
@@ -390,6 +408,7 @@ async def connect(
         header_lines([(b"User-Agent", user_agent(component).encode()), (b"Accept", b"application/json")]),
         UnansweredRequests(_origin(settings.server)),
         request_seconds,
+        reachability or Reachability(),
         transport,
     )
     failure: Exception | None = None
@@ -398,6 +417,10 @@ async def connect(
             nursery.start_soon(pool.watchdog)
             nursery.start_soon(_reload_certificates, tls)
             nursery.start_soon(client._waiting.warn)
+            if reachability is not None:
+                reachability.clients.append(client)
+                if len(reachability.clients) == 1:
+                    nursery.start_soon(Heartbeat(reachability, Random()).run)
         try:
             yield client
         except Exception as problem:  # the nursery is an implementation detail: no group around the caller's error
@@ -413,11 +436,7 @@ async def _reload_certificates(tls: TlsSource) -> None:
     """Read certificate files again when they were replaced; connections opened with the old ones are not reused."""
     while tls.settings.files:
         await trio.sleep(TLS_RELOAD_SECONDS)
-        try:
-            if tls.reload():
-                log.info("certificates were replaced; connecting anew")
-        except KubeconfigError as problem:
-            log.warning("keeping the certificates in use: %s", problem)
+        tls.reload_or_keep()
 
 
 def _content_type(headers: Headers) -> bytes:

@@ -82,6 +82,8 @@ class Credentials:
                 self._use(await self._exec.refused(self._exec_used))
             except CredentialsError as problem:  # the caller gets the 401
                 log.error("refreshing credentials: %s", problem)
+        elif self.tls is not None:
+            self.tls.reload_or_keep()
 
     def _use(self, credential: ExecCredential) -> None:
         if self.tls is not None and credential.client_certificate:

@@ -30,7 +30,11 @@ from trio_sched.kube_client.tls import TlsSource
 
 CONNECT_SECONDS = 30.0
 HANDSHAKE_SECONDS = 10.0
-KEEPALIVE_SECONDS = 30
+KEEPALIVE_IDLE_SECONDS = 5
+KEEPALIVE_INTERVAL_SECONDS = 3
+KEEPALIVE_PROBES = 3
+UNACKNOWLEDGED_SECONDS = 14
+"""After so long without an acknowledgement of what was sent, keepalives included, the kernel gives a connection up."""
 
 
 @define(eq=False)
@@ -63,11 +67,19 @@ class Dialer:
         return self.proxy is not None and not self.proxy.is_socks and not self.settings.is_tls
 
     async def dial(self) -> Http1Connection:
-        """Open a connection.
+        """Open a connection; if a certificate is refused, the files are read again, for they may have been replaced.
 
         Raises:
             ConnectionFailed: the server cannot be reached or is not trusted; nothing of a request was sent.
         """
+        try:
+            return await self._dial()
+        except ConnectionFailed as problem:
+            if not isinstance(problem.__cause__, ssl.SSLError) or not self.tls.reload_or_keep():
+                raise
+        return await self._dial()
+
+    async def _dial(self) -> Http1Connection:
         generation = self.tls.generation
         if not self.settings.is_tls:
             return Http1Connection(await self._open_channel(), generation=generation)
@@ -174,13 +186,14 @@ class _WrongName(Exception):
 
 
 def _keep_alive(sock: trio.socket.SocketType) -> None:
-    """Have the kernel detect within two minutes that the other machine does not respond any more."""
+    """Have the kernel detect within 15 seconds that the other machine does not respond any more."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for option, value in (
-        ("TCP_KEEPIDLE", KEEPALIVE_SECONDS),
-        ("TCP_KEEPINTVL", KEEPALIVE_SECONDS),
-        ("TCP_KEEPCNT", 3),
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_SECONDS),
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_SECONDS),
+        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+        ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_SECONDS * 1000),
     ):
         with contextlib.suppress(AttributeError, OSError):  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

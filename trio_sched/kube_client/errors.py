@@ -130,6 +130,9 @@ class ApiError(KubeClientError):
         details: which object, which fields, how long to wait.
     """
 
+    retry_after_seconds: int = 0
+    """When the same request may be sent again, by the header of the response; 0 if that was not said."""
+
     def __init__(self, *, code: int, reason: str, message: str, details: StatusDetails | None = None) -> None:
         super().__init__(code, reason, message)
         self.code = code

@@ -57,6 +57,8 @@ class Http1Connection:
         reusable: whether another request may follow the last response.
         generation: of the certificates it was opened with; see ``TlsSource``.
         received_anything: whether a byte of the current response has arrived.
+        heard_at: when the other side was heard last; kept for streams only.
+        is_lost: whether it was closed because it was silent while others worked.
     """
 
     __slots__ = (
@@ -71,7 +73,9 @@ class Http1Connection:
         "channel",
         "deadline",
         "generation",
+        "heard_at",
         "idle_since",
+        "is_lost",
         "received_anything",
         "requests",
         "reusable",
@@ -97,6 +101,8 @@ class Http1Connection:
         self.reusable = True
         self.generation = generation
         self.received_anything = False
+        self.heard_at = 0.0
+        self.is_lost = False
 
     async def exchange(self, request: bytes, max_body_bytes: int | None = None) -> Reply:
         """Send *request* (head and body in one piece) and return the whole response.
@@ -157,6 +163,11 @@ class Http1Connection:
         """Close the channel."""
         self.reusable = False
         self.channel.close()
+
+    def lose(self) -> None:
+        """Close it, because it is silent while others work."""
+        self.is_lost = True
+        self.close()
 
     async def _begin(self, request: bytes) -> None:
         self.requests += 1

@@ -122,6 +122,8 @@ class PipelinedPosts:
 
     async def _run_connection(self) -> None:
         """Connect when there is something to send; again and again."""
+        pool = self.client.pool
+        assert pool is not None
         while True:
             await self.wait_for_posts()
             try:
@@ -131,7 +133,8 @@ class PipelinedPosts:
                 continue
             failure: Exception | None = None
             try:
-                await pipeline.run()
+                with pool.pipeline(pipeline.connection):
+                    await pipeline.run()
             except (*_BROKEN, CredentialsError) as problem:
                 failure = problem
             finally:
@@ -233,7 +236,7 @@ class _Pipeline:
         """
         pool = posts.client.pool
         assert pool is not None
-        return cls(posts, await pool.dialer.dial())
+        return cls(posts, await pool.dial())
 
     async def run(self) -> None:
         """Send and receive, until the connection has been idle for long or should be replaced.
@@ -289,7 +292,7 @@ class _Pipeline:
                     raise ProtocolViolation(EOF)
                 return
             self._unparsed_bytes += len(received)
-            self._progress_at = trio.current_time()
+            self._progress_at = self.connection.heard_at = trio.current_time()
             try:
                 self._parser.feed_data(received)
             except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:

@@ -5,10 +5,11 @@ request costs the same with one in flight as with a hundred. One watchdog checks
 a cancel scope per request would take a tenth of the time of the request.
 """
 
+import math
 import ssl
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import outcome
 import trio
@@ -16,7 +17,7 @@ from attrs import define, field
 
 from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import ConnectionFailed, ResponseTooLarge
-from trio_sched.kube_client.go_errors import describe_failure
+from trio_sched.kube_client.go_errors import CONNECTION_LOST, describe_failure
 from trio_sched.kube_client.http1 import BodyTooLarge, Headers, Http1Connection, ProtocolViolation, Reply
 
 MAX_CONNECTIONS = 32
@@ -56,6 +57,12 @@ class Pool:
     _open: int = field(init=False, default=0)
     _waiting: deque[trio.lowlevel.Task] = field(init=False, factory=deque)
     _watchdog_rest: trio.Event | None = field(init=False, default=None)
+    _streams: set[Http1Connection] = field(init=False, factory=set)
+    """Connections of streams that are open, and of pipelines."""
+    _dials: dict[trio.CancelScope, float] = field(init=False, factory=dict)
+    """The connections that are being opened: since when."""
+    heard_at: float = field(init=False, default=-math.inf)
+    """When the server was heard last over a connection that was not new."""
 
     def __attrs_post_init__(self) -> None:
         if self.dialer.relays_requests:
@@ -97,6 +104,8 @@ class Pool:
                 raise
             else:
                 self._release(connection)
+                if connection.requests > 1:
+                    self.heard_at = trio.current_time()
                 return reply
 
     @asynccontextmanager
@@ -112,8 +121,10 @@ class Pool:
         """
         message = self.message(method, target, headers, body)
         while True:
-            connection = self._connection_after_stream() or await self.dialer.dial()
+            connection = self._connection_after_stream() or await self.dial()
+            connection.heard_at = trio.current_time()
             try:
+                self._streams.add(connection)
                 try:
                     with trio.fail_after(self.request_seconds):
                         status, answered = await connection.start(message)
@@ -127,8 +138,52 @@ class Pool:
                     self._after_streams.append(connection)
                 return
             finally:
+                self._streams.discard(connection)
                 if connection not in self._after_streams:
                     connection.close()
+
+    async def dial(self) -> Http1Connection:
+        """Open a connection; fails when :meth:`drop_silent` finds that this takes too long.
+
+        Raises:
+            ConnectionFailed: there is none.
+        """
+        with trio.CancelScope() as scope:
+            self._dials[scope] = trio.current_time()
+            try:
+                return await self.dialer.dial()
+            finally:
+                del self._dials[scope]
+        raise ConnectionFailed(self.dialer.settings.server, CONNECTION_LOST)
+
+    @contextmanager
+    def pipeline(self, connection: Http1Connection) -> Iterator[None]:
+        """Inside the block *connection*, which its user opened by :meth:`dial`, is one that can be silent for long."""
+        connection.heard_at = trio.current_time()
+        self._streams.add(connection)
+        try:
+            yield
+        finally:
+            self._streams.discard(connection)
+
+    def drop_silent(self, since: float) -> None:
+        """Close connections over which nothing was heard since *since*: the server answers others.
+
+        What waits for a response there fails, as when a connection breaks.
+        """
+        for idle in (self._idle, self._after_streams):
+            for connection in idle:
+                if connection.idle_since <= since:
+                    connection.close()  # found to be stale when it is to be used
+        for connection in list(self._busy):
+            if connection.deadline - self.request_seconds <= since and not connection.received_anything:
+                connection.lose()
+        for connection in list(self._streams):
+            if connection.heard_at <= since:
+                connection.lose()
+        for scope, began in list(self._dials.items()):
+            if began <= since:
+                scope.cancel()
 
     async def watchdog(self) -> None:
         """Close connections whose request has taken too long; never returns."""
@@ -186,7 +241,7 @@ class Pool:
             if handed is not None:
                 return handed
         try:
-            return await self.dialer.dial()
+            return await self.dial()
         except BaseException:
             self._free_slot()
             raise
@@ -233,9 +288,14 @@ class Pool:
         return reused and had_no_effect and not connection.received_anything and not connection.timed_out
 
     def _failure(self, connection: Http1Connection, problem: BaseException) -> ConnectionFailed:
+        # In TLS 1.3 a server refuses a client's certificate after the handshake, and the alert can be lost.
+        if isinstance(problem, ssl.SSLError) or (connection.requests == 1 and not connection.received_anything):
+            self.dialer.tls.reload_or_keep()
         timed_out = connection.timed_out or isinstance(problem, trio.TooSlowError)
         if timed_out:
             text = f"context deadline exceeded: no complete response within {self.request_seconds:g} s"
+        elif connection.is_lost:
+            text = CONNECTION_LOST
         elif isinstance(problem, trio.ClosedResourceError):
             text = "the connection was closed on our side"
         else:
@@ -267,7 +327,9 @@ class ResponseStream:
             ConnectionFailed: the body is incomplete.
         """
         try:
-            return await self._connection.receive_body()
+            received = await self._connection.receive_body()
+            self._connection.heard_at = self._pool.heard_at = trio.current_time()
+            return received
         except _BROKEN as problem:
             raise self._pool._failure(self._connection, problem) from problem
 

@@ -1,5 +1,6 @@
 """TLS contexts from certificates in memory or in files, rebuilt when a file was replaced."""
 
+import logging
 import ssl
 
 from attrs import define, field
@@ -8,6 +9,8 @@ from trio_sched.kube_client.client_certificate import load_client_certificate, p
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import read_file
 from trio_sched.kube_client.settings import TlsSettings
+
+log = logging.getLogger(__name__)
 
 Material = tuple[bytes, bytes, bytes]
 """Certificate authority, client certificate, client key, as PEM; empty where there is none."""
@@ -69,6 +72,19 @@ class TlsSource:
         if not is_first:
             self.generation += 1
         return not is_first
+
+    def reload_or_keep(self) -> bool:
+        """The same, but files that are unusable are logged, and what was read of them before stays in use."""
+        if not self.settings.files:
+            return False
+        try:
+            is_new = self.reload()
+        except KubeconfigError as problem:
+            log.warning("keeping the certificates in use: %s", problem)
+            return False
+        if is_new:
+            log.info("certificates were replaced; connecting anew")
+        return is_new
 
     def use_client_certificate(self, certificate: bytes, key: bytes) -> bool:
         """Use the certificate that an exec plugin returned; returns whether it is another one than before.

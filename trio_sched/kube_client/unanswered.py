@@ -1,6 +1,7 @@
 """Warns of requests that wait for a server which does not respond, long before they time out."""
 
 import logging
+import math
 
 import trio
 from attrs import define, field
@@ -9,6 +10,7 @@ log = logging.getLogger(__name__)
 
 FIRST_WARNING_SECONDS = 10.0
 MAX_PAUSE_SECONDS = 600.0
+_NONE = (math.inf, b"", b"")
 
 
 @define(eq=False)
@@ -28,6 +30,11 @@ class UnansweredRequests:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def oldest_sent_at(self) -> float:
+        """When the request was sent that has waited longest; infinite if there is none."""
+        return next(iter(self._waiting.values()), _NONE)[0]
 
     def begin(self, method: bytes, target: bytes, *, now: float) -> int:
         """Count a request as waiting; returns its number for :meth:`end`."""

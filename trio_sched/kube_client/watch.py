@@ -32,7 +32,7 @@ from trio_sched.kube_client.errors import (
     error_from_status,
 )
 from trio_sched.kube_client.kinds import Kind, T
-from trio_sched.kube_client.retry import BackoffManager
+from trio_sched.kube_client.retry import connection_pause, own_pause, refusal_pause
 from trio_sched.kube_client.verbs import list_from_cache, list_pages
 from trio_sched.verbosity import V2, V4
 
@@ -41,13 +41,16 @@ log = logging.getLogger(__name__)
 WATCH_SECONDS = (300, 600)
 """The timeout that a watch asks for; drawn at random, so that many watches do not end at the same time."""
 MARGIN_SECONDS = 30.0
-IDLE_LIMIT_SECONDS = 210.0
-"""An API server sends a bookmark every minute even if nothing changes: three missing ones show a dead connection."""
+MISSED_BOOKMARK_SECONDS = 100.0
+"""An API server that sends bookmarks sends one every minute; whether it does depends on its etcd, and on whether there
+was ever a change of the kind. A watch that got one, and something after it, and then is silent for so long is dead."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Of one event; an API server stores objects of a megabyte or two."""
 FRESH_LIST_SECONDS = 1.0
 """A list counts as up to date for so long without a watch."""
 VERY_SHORT_SECONDS = 1.0
+EXPIRED_AGAIN_SECONDS = 30.0
+"""A second 410 within this time is not normal."""
 _DEADLINE_STEP_SECONDS = 1.0
 
 _O = TypeVar("_O")
@@ -55,7 +58,7 @@ _Key = tuple[str, str]
 
 
 class WatchBroken(KubeClientError):
-    """A watch that went silent, sent no events, or ended at once: the next one has to wait for the backoff."""
+    """A watch that went silent, sent no events, or ended at once: the next one has to wait."""
 
 
 # What is delivered is made for every event: as a Struct in a quarter of the time of a NamedTuple.
@@ -110,12 +113,12 @@ async def list_and_watch(
     random: Random,
     namespace: str = "",
     on_error: Callable[[str, KubeClientError], None] = log_watch_error,
-    idle_limit_seconds: float = IDLE_LIMIT_SECONDS,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Deliver all objects of *kind*, and then every change of them; never returns.
 
-    Reports started once the first list was delivered. After failures it tries again, with exponential backoff.
+    Reports started once the first list was delivered. After failures it tries again: as soon as the server answers
+    anybody, if a connection failed; after ever longer pauses, if the server refuses.
 
     Args:
         client: sends the requests; its rate limit applies to lists, not to watches.
@@ -125,10 +128,9 @@ async def list_and_watch(
         random: for the timeouts of watches and the jitter of pauses.
         namespace: of the objects; empty: all namespaces.
         on_error: called with failures after which it tries again, and with malformed objects that are left out.
-        idle_limit_seconds: a watch that is silent for this long is begun again where it stopped.
         task_status: see above.
     """
-    reflector = Reflector(client, kind, deliver, random, namespace, on_error, idle_limit_seconds)
+    reflector = Reflector(client, kind, deliver, random, namespace, on_error)
     await reflector.run(task_status=task_status)
 
 
@@ -142,7 +144,6 @@ class Reflector(Generic[T]):
     random: Random
     namespace: str = ""
     on_error: Callable[[str, KubeClientError], None] = log_watch_error
-    idle_limit_seconds: float = IDLE_LIMIT_SECONDS
     connected: trio.Event = field(init=False, factory=trio.Event)
     """Set while a watch is open; replaced by a new event when the watch ends."""
     lists: int = field(init=False, default=0)
@@ -160,6 +161,16 @@ class Reflector(Generic[T]):
     _listed_at: float = field(init=False, default=-math.inf)
     _expired_at: float = field(init=False, default=-math.inf)
     """When the resource version had expired last."""
+    _failing_since: float | None = field(init=False, default=None)
+    """When the first of the failures was that followed each other."""
+    _outages: int = field(init=False, default=0)
+    """Those of the server up to the last failure."""
+    _has_read_some: bool = field(init=False, default=False)
+    """Whether a part of the list that is being read has arrived: the server has worked for it."""
+    _bookmarks: int = field(init=False, default=0)
+    """How many the watch has got."""
+    _opened_at: float = field(init=False, default=-math.inf)
+    """When the last watch began to be answered."""
     _watching: trio.CancelScope | None = field(init=False, default=None)
     """Around the watch that is open."""
 
@@ -168,7 +179,6 @@ class Reflector(Generic[T]):
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """List, then watch again and again, and list again when the resource version has expired; never returns."""
-        backoff = BackoffManager(self.random)
         is_first = True
         while True:
             try:
@@ -185,14 +195,33 @@ class Reflector(Generic[T]):
                 # Soon after another time it is not normal, and must not lead to one list after the other.
                 self._must_list = True
                 expired_at, self._expired_at = self._expired_at, trio.current_time()
-                if self._expired_at - expired_at > backoff.cap_seconds:
+                if self._expired_at - expired_at > EXPIRED_AGAIN_SECONDS:
                     log.log(V4, "listing %s again: %s", self.kind.plural, error)
                     continue
-                self.on_error(self.kind.plural, error)
+                problem: KubeClientError = error
             except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as error:
-                self.on_error(self.kind.plural, error)
+                problem = error
+            self.on_error(self.kind.plural, problem)
             with trio.CancelScope() as self._pause:
-                await trio.sleep(backoff.pause_seconds(trio.current_time()))
+                await self._wait_after(problem)
+
+    async def _wait_after(self, problem: KubeClientError) -> None:
+        """Wait until it makes sense to try again."""
+        now, reachability = trio.current_time(), self.client.reachability
+        if self._failing_since is None or self._outages != reachability.outages:
+            self._failing_since = now  # while the server was away, nobody has refused anything
+        self._outages = reachability.outages
+        failing_for = now - self._failing_since
+        if isinstance(problem, ConnectionFailed) and not self._has_read_some:
+            reachability.lost()
+            pause = connection_pause(failing_for, is_checked=reachability.is_checked, is_list=self._must_list)
+        elif isinstance(problem, ApiError):
+            pause = refusal_pause(failing_for, problem)
+        else:
+            pause = own_pause(failing_for)
+        await reachability.pause(
+            pause.seconds * self.random.uniform(0.5, 1.0) + pause.at_least_seconds, at_least=pause.at_least_seconds
+        )
 
     @property
     def objects(self) -> Collection[T]:
@@ -231,6 +260,7 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         """List all objects; deliver them, or their difference to what was delivered before."""
+        self._has_read_some = False
         fresh: dict[_Key, T] = {}
         unreadable: dict[_Key, UndecodableObject] = {}
         transform = self.kind.transform
@@ -239,6 +269,7 @@ class Reflector(Generic[T]):
 
         def take(page: Page[T]) -> None:
             nonlocal version
+            self._has_read_some = True
             version = page.metadata.resource_version
             if page.starts_over:
                 fresh.clear()
@@ -258,7 +289,7 @@ class Reflector(Generic[T]):
         is_first = self._known is None
         self._known = fresh
         self._version = version
-        self._must_list = False
+        self._must_list = self._has_read_some = False
         self._listed_at = self.last_received_at = trio.current_time()
         self.lists += 1
         if is_first:
@@ -285,17 +316,19 @@ class Reflector(Generic[T]):
         target = self._watch_target(seconds)
         began = moved = trio.current_time()
         last_moment = began + seconds + MARGIN_SECONDS
+        self._bookmarks = 0
         unfinished: list[bytes] = []
         unfinished_bytes = 0
-        idle_limit = trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment))
+        idle_limit = trio.CancelScope(deadline=last_moment)
         with idle_limit, self._while_connected():
             async with self.client.stream(target) as stream:
-                self.connected.set()
+                self._opened()
                 while piece := await stream.receive():
                     now = trio.current_time()
                     if now - moved > _DEADLINE_STEP_SECONDS:  # moving a deadline is not free, a second does not matter
                         moved = self.last_received_at = now
-                        idle_limit.deadline = min(now + self.idle_limit_seconds, last_moment)
+                        if self._bookmarks:
+                            idle_limit.deadline = min(now + MISSED_BOOKMARK_SECONDS, last_moment)
                     end = piece.rfind(b"\n") + 1
                     if not end:
                         unfinished.append(piece)
@@ -324,13 +357,22 @@ class Reflector(Generic[T]):
                 "watch lasted less than a second and no items received"
             )
 
+    def _opened(self) -> None:
+        """The server has begun to answer a watch, so it is there for the other kinds, too."""
+        self.connected.set()
+        self._opened_at = self.last_received_at = trio.current_time()
+        self.client.reachability.answered()
+
     @contextmanager
     def _while_connected(self) -> Iterator[None]:
+        version = self._version
         try:
             yield
         finally:
             if self.connected.is_set():
                 self.connected = trio.Event()
+                if self._version != version or trio.current_time() - self._opened_at >= VERY_SHORT_SECONDS:
+                    self._failing_since = None
 
     def _watch_target(self, seconds: int) -> bytes:
         selector = {"fieldSelector": self.kind.field_selector} if self.kind.field_selector else {}
@@ -367,6 +409,7 @@ class Reflector(Generic[T]):
                 break
             metadata = subject.metadata
             if event.type == "BOOKMARK":
+                self._bookmarks += 1
                 if _is_older(metadata.resource_version, version):
                     failure = _history_went_back(metadata.resource_version, version)
                     break

@@ -164,11 +164,11 @@ async def api_server(assets: Assets, files: ServerFiles, folder: Path) -> AsyncI
     url = f"https://127.0.0.1:{port}"
     settings = ConnectionSettings(server=url, tls=TlsSettings(ca_file=str(files.authority)), token=ADMIN_TOKEN)
     async with _process(etcd_command(assets.etcd, folder / "etcd", etcd_url), folder / "etcd.log") as etcd:
-        await _until(lambda: _is_healthy(etcd_url), etcd, folder / "etcd.log")
+        await _until(lambda: is_healthy(etcd_url), etcd, folder / "etcd.log")
         command = api_server_command(assets.kube_apiserver, files, port, etcd_url)
         log = folder / "kube-apiserver.log"
         async with _process(command, log) as process, connect(settings, qps=-1) as client:
-            await _until(lambda: _is_ready(client), process, log)
+            await _until(lambda: is_ready(client), process, log)
             yield ApiServer(url, files, client)
 
 
@@ -213,7 +213,8 @@ def _last_lines(log_file: Path) -> list[str]:
     return log_file.read_text(errors="replace").splitlines()[-5:]
 
 
-async def _is_healthy(url: str) -> bool:
+async def is_healthy(url: str) -> bool:
+    """Whether the etcd at *url* can be used."""
     async with httpx.AsyncClient(trust_env=False) as client:
         try:
             return (await client.get(f"{url}/health")).status_code == 200
@@ -221,7 +222,8 @@ async def _is_healthy(url: str) -> bool:
             return False
 
 
-async def _is_ready(client: KubeClient) -> bool:
+async def is_ready(client: KubeClient) -> bool:
+    """Whether an API server can be used."""
     try:
         if (await client.request(b"GET", b"/readyz")).status != 200:
             return False

@@ -51,7 +51,7 @@ OWN_FAMILIES: Final = (
     Family(
         "trio_sched_watch_silence_seconds",
         Type.GAUGE,
-        "For how long nothing has arrived; a bookmark comes every minute.",
+        "For how long nothing has arrived; ten minutes are normal for a kind without changes, if the API server sends no bookmarks.",
         ("resource",),
     ),
     Family(

@@ -1,0 +1,209 @@
+"""Finds out when a server can be reached again, and notices connections that died in silence.
+
+A small request does both. While the server is away it is tried once or twice a second, over one connection for all
+streams and clients of the process. While all is quiet it is sent over a connection that is as old as the others: where
+a router has forgotten them, or a proxy hangs, that one is silent, too, and a new one is not.
+"""
+
+from __future__ import annotations
+
+import ssl
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.kube_client.errors import ConnectionFailed, CredentialsError
+from trio_sched.kube_client.http1 import Http1Connection, ProtocolViolation
+from trio_sched.kube_client.retry import refusal_pause_seconds
+
+if TYPE_CHECKING:
+    from trio_sched.kube_client.pool import Pool
+    from trio_sched.kube_client.reachability import Reachability
+
+HEARTBEAT_SECONDS: Final = 15.0
+"""After so long without a word from the server it is asked whether it is there: four small requests a minute."""
+CONNECTION_AGE_SECONDS: Final = 45.0
+"""The connection for it is used so often in any case; servers and load balancers close what is idle for a minute."""
+ANSWER_SECONDS: Final = 0.5
+"""A connection that is silent for so long is compared with a new one. The request needs no storage."""
+TRY_SECONDS: Final = 1.0
+"""So long a new connection and its answer are waited for, before another one is tried beside it."""
+MAX_TRIES_AT_ONCE: Final = 5
+SUSPICIOUS_SECONDS: Final = 1.0
+"""A request of any kind that has waited so long for its response is a reason to ask at once, but not"""
+SUSPICION_INTERVAL_SECONDS: Final = 5.0
+"""so soon after the last time: there are requests that take long."""
+FIRST_CHECK_SECONDS: Final = 1.0
+"""After the start, which is not to be slowed down."""
+_TICK_SECONDS: Final = 1.0
+_FIRST_TRY_SECONDS: Final = (0.05, 0.5)
+"""The jitter before the first try: a thousand clients lose their connections in the same moment."""
+_NEXT_TRY_SECONDS: Final = (0.3, 0.6)
+_MAX_BODY_BYTES: Final = 64 * 1024
+_TOO_MANY_REQUESTS: Final = 429
+_BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, ProtocolViolation, ConnectionFailed)
+
+
+@define(eq=False)
+class Heartbeat:
+    """Finds out whether the server can be reached, and whether the connections to it are still alive.
+
+    Args:
+        reachability: of the server; the settings and credentials of its first client are used.
+        random: where the jitter comes from.
+    """
+
+    reachability: Reachability
+    random: Random
+    _connection: Http1Connection | None = field(init=False, default=None)
+    _checked_at: float = field(init=False, factory=trio.current_time)
+
+    async def run(self) -> None:
+        """Ask when there is a reason to; never returns."""
+        reachability = self.reachability
+        reachability.is_checked = True
+        try:
+            while True:
+                # Looked at every second: requests that wait for their response set no event.
+                with trio.move_on_at(min(self._due(), trio.current_time() + _TICK_SECONDS)):
+                    await reachability.wait_lost()
+                    await trio.sleep(self.random.uniform(*_FIRST_TRY_SECONDS))
+                if reachability.is_lost or trio.current_time() >= self._due():
+                    await self._check()
+        finally:
+            reachability.is_checked = False
+            if self._connection is not None:
+                self._connection.close()
+
+    @property
+    def _pools(self) -> list[Pool]:
+        return [client.pool for client in self.reachability.clients if client.pool is not None]
+
+    def _due(self) -> float:
+        """When to ask, if no connection fails before."""
+        if self._connection is None:  # one that ages with the others, to compare them with
+            return self._checked_at + FIRST_CHECK_SECONDS
+        oldest = min(client.oldest_request_sent_at for client in self.reachability.clients)
+        suspicious = max(oldest + SUSPICIOUS_SECONDS, self._checked_at + SUSPICION_INTERVAL_SECONDS)
+        heard_at = max([self._checked_at, *(pool.heard_at for pool in self._pools)])
+        return min(heard_at + HEARTBEAT_SECONDS, self._checked_at + CONNECTION_AGE_SECONDS, suspicious)
+
+    async def _check(self) -> None:
+        """Ask over the old connection, and over new ones if that is silent or broken; returns when there is an answer.
+
+        Connections that have been silent all the while, although a new one works, are closed: their requests fail at
+        once, and their watches go on over new connections.
+        """
+        reachability = self.reachability
+        old, self._connection = self._connection, None
+        if old is not None and old.is_stale():  # closed in order by the server
+            old.close()
+            old = None
+        asked_at = trio.current_time()
+        is_alive = False
+        async with trio.open_nursery() as nursery:
+
+            async def ask_old(connection: Http1Connection, ended: trio.Event) -> None:
+                nonlocal is_alive
+                try:
+                    await self._ask(connection)
+                    is_alive = True
+                    nursery.cancel_scope.cancel()
+                except _Refused:
+                    is_alive = True
+                    if not reachability.is_lost:
+                        nursery.cancel_scope.cancel()
+                except _BROKEN:
+                    pass
+                ended.set()
+
+            if old is not None:
+                ended = trio.Event()
+                nursery.start_soon(ask_old, old, ended)
+                with trio.move_on_after(ANSWER_SECONDS):
+                    await ended.wait()
+            self._connection = await self._connect_anew()
+            nursery.cancel_scope.cancel()
+        now = self._checked_at = trio.current_time()
+        if self._connection is None:
+            self._connection = old
+        elif old is not None:
+            old.close()
+        if not is_alive and (old is not None or now - asked_at > ANSWER_SECONDS):
+            for pool in self._pools:
+                pool.drop_silent(asked_at)
+        if reachability.is_lost:
+            reachability.answered()
+
+    async def _connect_anew(self) -> Http1Connection:
+        """A new connection on which the server has answered; tried until there is one."""
+        reachability = self.reachability
+        began = trio.current_time()
+        working: list[Http1Connection] = []
+        attempts: list[trio.CancelScope] = []
+        is_refusing = False
+        async with trio.open_nursery() as nursery:
+
+            async def attempt(scope: trio.CancelScope, failed: trio.Event) -> None:
+                nonlocal is_refusing
+                with scope:
+                    try:
+                        working.append(await self._dial_and_ask())
+                        nursery.cancel_scope.cancel()
+                    except _BROKEN:
+                        is_refusing = False
+                    except _Refused:
+                        is_refusing = True
+                attempts.remove(scope)
+                failed.set()
+
+            while True:
+                failed = trio.Event()
+                attempts.append(trio.CancelScope())
+                nursery.start_soon(attempt, attempts[-1], failed)
+                with trio.move_on_after(TRY_SECONDS):
+                    await failed.wait()
+                if not is_refusing:
+                    reachability.outages += 1
+                if failed.is_set():
+                    shortest = refusal_pause_seconds(trio.current_time() - began) if is_refusing else 0.0
+                    await trio.sleep(max(self.random.uniform(*_NEXT_TRY_SECONDS), shortest))
+                elif len(attempts) >= MAX_TRIES_AT_ONCE:
+                    attempts[0].cancel()
+        for spare in working[1:]:
+            spare.close()
+        return working[0]
+
+    async def _dial_and_ask(self) -> Http1Connection:
+        """A new connection on which the server has answered.
+
+        Raises:
+            ConnectionFailed: there is none; so do the errors in `_BROKEN`.
+            _Refused: the server is there, and does not work.
+        """
+        connection = await self._pools[0].dialer.dial()
+        try:
+            await self._ask(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _ask(self, connection: Http1Connection) -> None:
+        client = self.reachability.clients[0]
+        try:
+            headers = await client.headers()
+        except CredentialsError:  # a 401 is an answer, too
+            headers = b""
+        message = self._pools[0].message(b"GET", client.path(b"/version"), headers, b"")
+        reply = await connection.exchange(message, _MAX_BODY_BYTES)
+        if not connection.reusable:
+            connection.close()
+        if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:
+            raise _Refused
+
+
+class _Refused(Exception):
+    """The server does not work yet, or is overloaded."""
