@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev check format test golden cov docs demo bench packing soak build clean
+.PHONY: help dev check format test golden cov docs demo bench packing soak faults build clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ packing: dev ## GPUs allocated on a full cluster, against the paper's table; DAT
 
 soak: dev ## a hundred thousand pods and ten thousand nodes come and go; minutes
 	$(BIN)/python -m contrib.soak
+
+faults: dev ## outages, restarts, rotations in front of it and of kube-scheduler; needs KUBEBUILDER_ASSETS; an hour
+	$(BIN)/python -m contrib.faults
 
 build: dev ## wheel and sdist into dist/
 	$(BIN)/python -m build

@@ -38,14 +38,36 @@ def write_configuration(folder: Path, kubeconfig: Path, profile: Mapping[str, An
     return path
 
 
-def write_kubeconfig(path: Path, *, server: str, authority: Path, token: str) -> None:
-    """A kubeconfig for a server with a certificate of *authority* and a bearer *token*."""
+def write_kubeconfig(
+    path: Path,
+    *,
+    server: str,
+    authority: Path,
+    token: str,
+    token_file: Path | None = None,
+    client_certificate: tuple[Path, Path] | None = None,
+) -> None:
+    """A kubeconfig for a server with a certificate of *authority*.
+
+    Args:
+        path: of the file.
+        server: the URL.
+        authority: the file with its certificate.
+        token: a bearer token; empty for none.
+        token_file: a file with one.
+        client_certificate: the files of certificate and key.
+    """
+    user = {"token": token} if token else {}
+    if token_file is not None:
+        user["tokenFile"] = str(token_file)
+    if client_certificate is not None:
+        user["client-certificate"], user["client-key"] = map(str, client_certificate)
     cluster = {"server": server, "certificate-authority": str(authority)}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": token}}],
+        "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "x",
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,51 +12,75 @@ import click
 import trio
 
 from contrib.benchmarks.real.servers import Assets, AssetsMissing, find_assets
+from contrib.faults.checks import problems_of
 from contrib.faults.faults import FAULTS, Fault
+from contrib.faults.table import OURS, THEIRS, Outcome, Table
 from contrib.faults.world import TRIO_SCHED, NotBound, World, world
 
-OURS, THEIRS = "trio-sched", "kube-scheduler"
+PAUSE_SECONDS = 2.0
+"""Between two faults."""
 
 
 @click.command()
-@click.option("--only", default="", help="Faults whose name contains this text.")
+@click.option("--only", multiple=True, help="Faults whose name contains this text; can be given again.")
 @click.option("--alone", is_flag=True, help="Without kube-scheduler.")
 @click.option("--seed", default=1, show_default=True, help="Of what is random.")
-def main(only: str, alone: bool, seed: int) -> None:
+@click.option("--write", type=click.Path(path_type=Path), help="The page to write the table into.")
+def main(only: Sequence[str], alone: bool, seed: int, write: Path | None) -> None:
     """Put faults in front of trio-sched and of kube-scheduler."""
     try:
         assets = find_assets()
     except AssetsMissing as missing:
         raise SystemExit(f"faults: {missing}") from missing
-    faults = [fault for fault in FAULTS if only in fault.name]
-    commands = {OURS: TRIO_SCHED} if alone else {OURS: TRIO_SCHED, THEIRS: (str(assets.kube_scheduler),)}
-    for name, command in commands.items():
+    faults = [fault for fault in FAULTS if not only or any(text in fault.name for text in only)]
+    if not faults:
+        raise SystemExit(f"faults: none has a name with {' or '.join(only)}")
+    logging.basicConfig(level=logging.ERROR)
+    table = Table(assets, seed)
+    for name in (OURS,) if alone else (OURS, THEIRS):
+        command = TRIO_SCHED if name == OURS else (str(assets.kube_scheduler),)
         with tempfile.TemporaryDirectory(prefix="trio-sched-faults-") as folder:
-            trio.run(_run, assets, Path(folder), name, command, faults, seed)
+            trio.run(_run, assets, Path(folder), name, command, faults, seed, table)
+    click.echo(table.text())
+    if write is not None:
+        table.write(write)
+    raise SystemExit(1 if table.failures else 0)
 
 
 async def _run(
-    assets: Assets, folder: Path, name: str, command: Sequence[str], faults: Sequence[Fault], seed: int
+    assets: Assets, folder: Path, name: str, command: Sequence[str], faults: Sequence[Fault], seed: int, table: Table
 ) -> None:
     async with world(assets, folder, command, seed=seed) as here:
         for fault in faults:
-            recoveries = await _recoveries(here, fault)
-            shown = ", ".join(f"{seconds:.2f}" for seconds in recoveries)
-            click.echo(f"{name:15} {fault.name:55} {shown}")
+            if fault.only_ours and not here.is_ours:
+                continue
+            outcome = await _outcome(here, fault)
+            table.add(name, fault, outcome)
+            click.echo(f"{name:15} {fault.name:60} {outcome}", err=True)
 
 
-async def _recoveries(here: World, fault: Fault) -> list[float]:
-    recoveries = []
+async def _outcome(here: World, fault: Fault) -> Outcome:
+    outcome = Outcome()
+    if fault.missing:
+        outcome.problems.append(f"left out: {fault.missing}")
+        return outcome
     if fault.fresh:
         await here.restart_scheduler()
     for _ in range(fault.times):
-        await fault.inject(here)
-        try:
-            recoveries.append(await here.seconds_to_bind())
-        except NotBound:
-            recoveries.append(float("inf"))
-        await trio.sleep(3)
-    return recoveries
+        async with trio.open_nursery() as nursery:
+            if not fault.quiet:
+                nursery.start_soon(here.load.run)
+            try:
+                measured = await fault.inject(here)
+                outcome.seconds.append(measured if measured is not None else await here.seconds_to_bind())
+            except NotBound:
+                outcome.seconds.append(math.inf)
+            nursery.cancel_scope.cancel()
+        outcome.problems += await problems_of(here)
+        await trio.sleep(PAUSE_SECONDS)
+    outcome.answers = list(here.answers)
+    here.answers.clear()
+    return outcome
 
 
 if __name__ == "__main__":

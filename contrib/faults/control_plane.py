@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -41,12 +42,20 @@ class Server:
 
     command: Sequence[str]
     log_file: Path
+    environment: Mapping[str, str] = field(factory=dict)
+    """Besides that of this process."""
+    is_log_read: bool = True
+    """If not, its output goes into a pipe that nobody reads."""
     process: trio.Process | None = field(init=False, default=None)
 
     async def start(self) -> None:
         """Start it; whether it is ready is another question."""
         with self.log_file.open("ab") as log:
-            self.process = await trio.lowlevel.open_process(list(self.command), stdout=log, stderr=subprocess.STDOUT)
+            output = log if self.is_log_read else subprocess.PIPE
+            environment = {**os.environ, **self.environment}
+            self.process = await trio.lowlevel.open_process(
+                list(self.command), stdout=output, stderr=subprocess.STDOUT, env=environment
+            )
 
     async def stop(self, number: int = signal.SIGTERM) -> None:
         """End it with a signal, and wait for its end."""
@@ -95,6 +104,13 @@ class ControlPlane:
     etcd: Server
     api_server: Server
     admin: KubeClient
+    client_authority: trustme.CA
+    """Signs certificates of clients."""
+
+    @property
+    def client_authority_file(self) -> Path:
+        """The certificate of the authority of clients that the API server trusts."""
+        return self.folder / "clients.pem"
 
     @property
     def url(self) -> str:
@@ -146,13 +162,23 @@ async def control_plane(assets: Assets, folder: Path) -> AsyncIterator[ControlPl
     files = ServerFiles.write(folder)
     etcd_url, port = f"http://127.0.0.1:{free_port()}", free_port()
     etcd = Server(etcd_command(assets.etcd, folder / "etcd", etcd_url), folder / "etcd.log")
-    command = api_server_command(assets.kube_apiserver, files, port, etcd_url)
+    # The certificate of the server is replaced in some faults, the key for the tokens of service accounts is not.
+    signing_key = folder / "tokens.key"
+    signing_key.write_bytes(files.key.read_bytes())
+    command = [
+        *api_server_command(assets.kube_apiserver, files, port, etcd_url),
+        f"--service-account-key-file={signing_key}",
+        f"--service-account-signing-key-file={signing_key}",
+        f"--client-ca-file={folder / 'clients.pem'}",
+    ]
+    client_authority = trustme.CA()
+    client_authority.cert_pem.write_to_path(folder / "clients.pem")
     api_server = Server(command, folder / "kube-apiserver.log")
     settings = ConnectionSettings(
         server=f"https://127.0.0.1:{port}", tls=TlsSettings(insecure_skip_verify=True), token=ADMIN_TOKEN
     )
     async with connect(settings, qps=-1) as admin:
-        plane = ControlPlane(assets, folder, files, port, etcd_url, etcd, api_server, admin)
+        plane = ControlPlane(assets, folder, files, port, etcd_url, etcd, api_server, admin, client_authority)
         try:
             await plane.start_etcd()
             await plane.start_api_server()

@@ -1,7 +1,4 @@
-"""The faults: what happens to the connections, the servers, the certificates and the schedulers.
-
-Each returns when it is over: a pod that is created then is what the recovery is measured with.
-"""
+"""The faults, in the order in which they are made: those of the network come first."""
 
 from __future__ import annotations
 
@@ -9,13 +6,14 @@ import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-import trio
 from attrs import frozen
 
-from contrib.faults.relay import Mode
+from contrib.faults import connections, preemption, processes, replicas, servers
 from contrib.faults.world import World
 
-Inject = Callable[[World], Awaitable[None]]
+Inject = Callable[[World], Awaitable[float | None]]
+LEASE_SECONDS = 18.0
+"""A lease lasts for 15 s, and the others look every two or three."""
 
 
 @frozen(kw_only=True)
@@ -24,162 +22,113 @@ class Fault:
 
     Attributes:
         name: of the row.
-        inject: makes the fault, and ends it.
+        inject: makes the fault, and ends it; returns the seconds until a pod was bound, if it measures that itself.
         times: how often in a row, in the same process.
         fresh: whether the scheduler is started anew before.
+        quiet: whether nothing else happens in the cluster.
         limit_seconds: the longest recovery that is good enough.
+        only_ours: why there is nothing to compare with; empty: there is.
+        missing: what this machine lacks for it; empty: nothing.
     """
 
     name: str
     inject: Inject
     times: int = 1
-    fresh: bool = True
+    fresh: bool = False
+    quiet: bool = False
     limit_seconds: float = 1.5
+    only_ours: str = ""
+    missing: str = ""
 
 
-async def _during(here: World, mode: Mode, seconds: float) -> None:
-    here.relay.mode = mode
-    here.relay.reset_all()
-    await trio.sleep(seconds)
-    here.relay.mode = Mode.FORWARD
-
-
-async def reset(here: World, *, seconds: float) -> None:
-    """Every connection is reset, and every new one."""
-    await _during(here, Mode.RESET, seconds)
-
-
-async def close(here: World, *, seconds: float) -> None:
-    """Connections are accepted and closed: a load balancer without a backend."""
-    await _during(here, Mode.CLOSE, seconds)
-
-
-async def refuse(here: World, *, seconds: float) -> None:
-    """The port is closed."""
-    here.relay.refuse()
-    here.relay.reset_all()
-    await trio.sleep(seconds)
-    await here.relay.listen()
-
-
-async def half_open(here: World) -> None:
-    """All connections go silent for good; new ones work."""
-    here.relay.hold_all()
-
-
-async def silence(here: World, *, seconds: float, resume: bool) -> None:
-    """All connections are silent, new ones, too; afterwards those go on, or only newer ones work."""
-    here.relay.mode = Mode.HOLD
-    here.relay.hold_all()
-    await trio.sleep(seconds)
-    here.relay.mode = Mode.FORWARD
-    if resume:
-        here.relay.release_all()
-
-
-async def cut(here: World, *, after_bytes: int, seconds: float) -> None:
-    """Every connection is reset in the middle of what it brings."""
-    here.relay.cut_after_bytes = after_bytes
-    here.relay.reset_all()
-    await trio.sleep(seconds)
-    here.relay.cut_after_bytes = None
-    here.relay.reset_all()
-
-
-async def flap(here: World, *, seconds: float) -> None:
-    """Up and down, several times a second."""
-    ends = trio.current_time() + seconds
-    while trio.current_time() < ends:
-        await _during(here, Mode.RESET, here.random.uniform(0.05, 0.3))
-        await trio.sleep(here.random.uniform(0.05, 0.3))
-
-
-async def delay(here: World, *, each: float, seconds: float) -> None:
-    """Everything takes longer."""
-    here.relay.delay_seconds = each
-    await trio.sleep(seconds)
-    here.relay.delay_seconds = 0.0
-
-
-async def restart_api_server(here: World, *, number: int, down_seconds: float = 0.0) -> None:
-    """The API server ends and is started again."""
-    await here.plane.api_server.stop(number)
-    await trio.sleep(down_seconds)
-    await here.plane.start_api_server()
-
-
-async def api_server_away(here: World, *, seconds: float) -> None:
-    """The API server is down behind the relay, which goes on accepting."""
-    await here.plane.api_server.stop(signal.SIGTERM)
-    await trio.sleep(seconds)
-    await here.plane.start_api_server()
-
-
-async def suspend_api_server(here: World, *, seconds: float) -> None:
-    """The API server hangs."""
-    here.plane.api_server.suspend()
-    await trio.sleep(seconds)
-    here.plane.api_server.resume()
-    await here.plane.wait_ready()
-
-
-async def lose_history(here: World) -> None:
-    """The history is compacted and the API server started again: watches get 410."""
-    here.relay.refuse()
-    here.relay.reset_all()
-    for _ in range(5):
-        await here.create_pod(nodeName="n0")
-    await here.plane.api_server.stop(signal.SIGKILL)
-    await here.plane.compact()
-    await here.plane.start_api_server()
-    await here.relay.listen()
-
-
-async def restart_etcd(here: World, *, down_seconds: float) -> None:
-    """etcd is away for a while."""
-    await here.plane.etcd.stop(signal.SIGKILL)
-    await trio.sleep(down_seconds)
-    await here.plane.start_etcd()
-    await here.plane.wait_ready()
-
-
-async def replace_authority(here: World) -> None:
-    """The API server gets a certificate of another authority; the bundle of the scheduler is replaced afterwards."""
-    authority = here.plane.replace_serving_certificate()
-    await restart_api_server(here, number=signal.SIGTERM)
-    await trio.sleep(5)
-    here.authority.write_bytes(authority)
-
-
-async def suspend_scheduler(here: World, *, seconds: float) -> None:
-    """The scheduler is stopped where it is."""
-    here.scheduler.suspend()
-    await trio.sleep(seconds)
-    here.scheduler.resume()
-
+_CLOCK = "" if processes.FAKETIME.exists() else "needs libfaketime (Debian's package faketime)"
+_STATIC = "a static executable takes no other clock"
 
 FAULTS = (
-    Fault(name="connections reset for 5 s", inject=partial(reset, seconds=5)),
-    Fault(name="connections reset for 30 s", inject=partial(reset, seconds=30)),
-    Fault(name="connections reset for 5 s, four times", inject=partial(reset, seconds=5), times=4),
-    Fault(name="refused for 5 s, four times", inject=partial(refuse, seconds=5), times=4, fresh=False),
-    Fault(name="refused for 30 s", inject=partial(refuse, seconds=30), fresh=False),
-    Fault(name="accepted and closed for 10 s", inject=partial(close, seconds=10), fresh=False),
-    Fault(name="half-open connections", inject=half_open, limit_seconds=15.0, fresh=False),
-    Fault(name="half-open connections, again", inject=half_open, limit_seconds=15.0, fresh=False),
-    Fault(name="silent for 10 s, then only new connections work", inject=partial(silence, seconds=10, resume=False)),
-    Fault(name="silent for 10 s, then all go on", inject=partial(silence, seconds=10, resume=True)),
-    Fault(name="silent for 40 s, then all go on", inject=partial(silence, seconds=40, resume=True), fresh=False),
-    Fault(name="cut in the middle of answers for 10 s", inject=partial(cut, after_bytes=6000, seconds=10)),
-    Fault(name="up and down for 10 s", inject=partial(flap, seconds=10), fresh=False),
-    Fault(name="every piece 300 ms late for 10 s", inject=partial(delay, each=0.3, seconds=10), fresh=False),
-    Fault(name="API server restarted", inject=partial(restart_api_server, number=signal.SIGTERM), fresh=False),
-    Fault(name="API server killed", inject=partial(restart_api_server, number=signal.SIGKILL), fresh=False),
-    Fault(name="API server down for 20 s behind a relay", inject=partial(api_server_away, seconds=20), fresh=False),
-    Fault(name="API server hangs for 5 s", inject=partial(suspend_api_server, seconds=5), fresh=False),
-    Fault(name="API server hangs for 20 s", inject=partial(suspend_api_server, seconds=20), fresh=False),
-    Fault(name="history compacted, API server restarted", inject=lose_history, fresh=False),
-    Fault(name="etcd away for 5 s", inject=partial(restart_etcd, down_seconds=5), fresh=False),
-    Fault(name="certificate and authority replaced", inject=replace_authority, fresh=False),
-    Fault(name="scheduler suspended for 5 s", inject=partial(suspend_scheduler, seconds=5), fresh=False),
+    Fault(name="connections reset for 5 s", inject=partial(connections.reset, seconds=5), fresh=True),
+    Fault(name="connections reset for 30 s", inject=partial(connections.reset, seconds=30), fresh=True),
+    Fault(name="reset for 5 s, four times", inject=partial(connections.reset, seconds=5), times=4, fresh=True),
+    Fault(name="refused for 5 s, four times", inject=partial(connections.refuse, seconds=5), times=4),
+    Fault(name="refused for 30 s", inject=partial(connections.refuse, seconds=30)),
+    Fault(name="refused for 90 s", inject=partial(connections.refuse, seconds=90)),
+    Fault(name="accepted and closed for 10 s", inject=partial(connections.close, seconds=10)),
+    Fault(name="half-open, quiet cluster", inject=connections.half_open, limit_seconds=16, quiet=True, fresh=True),
+    Fault(name="half-open, pods come and go", inject=connections.half_open, limit_seconds=16),
+    Fault(
+        name="all silent for 10 s, later only new connections work",
+        inject=partial(connections.silence, seconds=10, resume=False),
+    ),
+    Fault(name="all silent for 10 s", inject=partial(connections.silence, seconds=10, resume=True)),
+    Fault(name="all silent for 40 s", inject=partial(connections.silence, seconds=40, resume=True)),
+    Fault(name="no answers for 10 s", inject=partial(connections.half_closed, seconds=10)),
+    Fault(name="cut after 6000 bytes for 10 s", inject=partial(connections.cut, after_bytes=6000, seconds=10)),
+    Fault(name="cut after 100 bytes for 10 s", inject=partial(connections.cut, after_bytes=100, seconds=10)),
+    Fault(name="up and down for 10 s", inject=partial(connections.flap, seconds=10)),
+    Fault(name="up and down for 40 s", inject=partial(connections.flap, seconds=40)),
+    Fault(name="300 ms late for 10 s", inject=partial(connections.delay, each=0.3, seconds=10)),
+    Fault(name="512 bytes every 50 ms for 10 s", inject=partial(connections.trickle, seconds=10)),
+    Fault(name="random bytes in place of TLS for 5 s", inject=partial(connections.garbage, seconds=5)),
+    Fault(name="pods and a node deleted while cut off", inject=connections.deleted_meanwhile),
+    Fault(name="pods bound by others while cut off", inject=connections.bound_meanwhile),
+    Fault(name="API server restarted", inject=partial(servers.restart_api_server, number=signal.SIGTERM)),
+    Fault(
+        name="API server killed, three times",
+        inject=partial(servers.restart_api_server, number=signal.SIGKILL),
+        times=3,
+    ),
+    Fault(name="API server down for 20 s behind a relay", inject=partial(servers.api_server_away, seconds=20)),
+    Fault(name="API server suspended for 5 s", inject=partial(servers.suspend_api_server, seconds=5)),
+    Fault(name="API server suspended for 20 s", inject=partial(servers.suspend_api_server, seconds=20)),
+    Fault(name="history compacted and restarted (410)", inject=servers.lose_history, times=2),
+    Fault(name="etcd killed, away for 5 s", inject=partial(servers.restart_etcd, down_seconds=5)),
+    Fault(name="etcd suspended for 8 s", inject=partial(servers.suspend_etcd, seconds=8)),
+    Fault(name="throttled: 429 for 8 s", inject=partial(servers.throttle, seconds=8)),
+    Fault(name="forbidden: no role for 8 s", inject=partial(servers.forbid, seconds=8)),
+    Fault(name="certificate replaced, its authority 5 s later", inject=servers.replace_authority),
+    Fault(name="authority replaced, then the certificate", inject=servers.authority_first),
+    Fault(name="certificate replaced, its authority in pieces", inject=servers.bundle_in_pieces),
+    Fault(name="token revoked early, replaced 5 s later", inject=servers.revoke_token),
+    Fault(name="authority of clients replaced, certificate 3 s later", inject=servers.replace_client_authority),
+    Fault(name="scheduler suspended for 5 s", inject=partial(processes.suspend, seconds=5)),
+    Fault(name="scheduler suspended for 60 s", inject=partial(processes.suspend, seconds=60)),
+    Fault(name="suspended between a bind and its response", inject=processes.suspend_in_bind),
+    Fault(
+        name="ended with 200 pods waiting, start included",
+        inject=partial(processes.killed_with_backlog, number=signal.SIGTERM),
+        limit_seconds=5,
+    ),
+    Fault(name="killed in the middle of binds, start included", inject=processes.killed_in_binds, limit_seconds=5),
+    Fault(name="64 files, 100 silent clients", inject=processes.few_files),
+    Fault(name="a log pipe that nobody reads", inject=processes.unread_log),
+    Fault(name="log truncated", inject=processes.truncated_log),
+    Fault(
+        name="clock an hour ahead",
+        inject=partial(processes.jump, by_seconds=3600),
+        only_ours=_STATIC,
+        missing=_CLOCK,
+    ),
+    Fault(
+        name="clock an hour back",
+        inject=partial(processes.jump, by_seconds=-3600),
+        only_ours=_STATIC,
+        missing=_CLOCK,
+    ),
+    Fault(
+        name="leader ends",
+        inject=partial(replicas.leader_ends, number=signal.SIGTERM),
+        limit_seconds=4,
+    ),
+    Fault(
+        name="leader killed",
+        inject=partial(replicas.leader_ends, number=signal.SIGKILL),
+        limit_seconds=LEASE_SECONDS,
+    ),
+    Fault(name="leader suspended, goes on later", inject=replicas.leader_suspended, limit_seconds=LEASE_SECONDS),
+    Fault(name="leader cut off", inject=replicas.leader_cut_off, limit_seconds=LEASE_SECONDS),
+    Fault(
+        name="replicas killed and suspended at random for 60 s",
+        inject=partial(replicas.killed_and_suspended, seconds=60),
+        limit_seconds=LEASE_SECONDS,
+    ),
+    Fault(name="victims of preemption in twelve full clusters", inject=preemption.victims, quiet=True),
 )

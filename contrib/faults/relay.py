@@ -5,6 +5,7 @@ It carries bytes, TLS or not: what it does to a connection is what a network, a 
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from collections.abc import AsyncIterator
@@ -27,6 +28,8 @@ class Mode(Enum):
     """It is accepted, and reset when its first bytes arrive."""
     CLOSE = "close"
     """It is accepted and closed, as by a load balancer without a backend."""
+    GARBAGE = "garbage"
+    """It is accepted, and answered with random bytes."""
     HOLD = "hold"
     """It is accepted, and nothing is forwarded in either direction; its bytes are acknowledged all the same."""
 
@@ -54,6 +57,12 @@ class Flow:
         self.client.socket.close()
 
 
+def _set_event() -> trio.Event:
+    event = trio.Event()
+    event.set()
+    return event
+
+
 @define(eq=False)
 class Relay:
     """Relays from a port of its own to *upstream_port* on this machine."""
@@ -64,6 +73,8 @@ class Relay:
     """Of new connections."""
     delay_seconds: float = field(init=False, default=0.0)
     """Of each piece that is forwarded."""
+    piece_bytes: int = field(init=False, default=READ_BYTES)
+    """At most so many are forwarded at a time."""
     cut_after_bytes: int | None = field(init=False, default=None)
     """A connection is reset once it has brought so many bytes to the client."""
     accepted: int = field(init=False, default=0)
@@ -71,6 +82,16 @@ class Relay:
     flows: set[Flow] = field(init=False, factory=set)
     _nursery: trio.Nursery = field(init=False)
     _listening: trio.CancelScope | None = field(init=False, default=None)
+    _answering: trio.Event = field(init=False, factory=_set_event)
+    """Set while bytes are forwarded to clients."""
+
+    def hold_answers(self) -> None:
+        """Forward nothing to the client, on any connection."""
+        self._answering = trio.Event()
+
+    def release_answers(self) -> None:
+        """Forward it again."""
+        self._answering.set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Relay]:
@@ -112,7 +133,7 @@ class Relay:
         listeners: list[trio.SocketListener],
         scope: trio.CancelScope,
         *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+        task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         with scope:
             await trio.serve_listeners(self._relay, listeners, handler_nursery=self._nursery, task_status=task_status)
@@ -127,6 +148,10 @@ class Relay:
             if self.mode is Mode.RESET:
                 await client.receive_some(READ_BYTES)
                 flow.reset()
+                return
+            if self.mode is Mode.GARBAGE:
+                await client.receive_some(READ_BYTES)
+                await client.send_all(os.urandom(1000))
                 return
             if self.mode is Mode.FORWARD:
                 flow.release()
@@ -154,7 +179,9 @@ class Relay:
     ) -> None:
         left = self.cut_after_bytes
         try:
-            while received := await source.receive_some(READ_BYTES):
+            while received := await source.receive_some(self.piece_bytes):
+                if is_answer:
+                    await self._answering.wait()
                 if self.delay_seconds:
                     await trio.sleep(self.delay_seconds)
                 await flow.forwarding.wait()

@@ -15,21 +15,21 @@ from typing import Any
 
 import msgspec
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
-from contrib.benchmarks.real.servers import SCHEDULER_TOKEN, Assets
+from contrib.benchmarks.real.servers import SCHEDULER_TOKEN, Assets, free_port
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.faults.control_plane import ControlPlane, Server, control_plane
+from contrib.faults.load import POD_PATH, Load, node_manifests, pod_manifest
 from contrib.faults.relay import Relay
 from trio_sched.kube_client.connection import JSON
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 
-NODES = 8
 POLL_SECONDS = 0.01
 BIND_SECONDS = 300.0
 """A pod that is not bound after so long is not waited for any longer."""
 TRIO_SCHED = (sys.executable, "-m", "trio_sched")
-POD_PATH = b"/api/v1/namespaces/default/pods"
+OPEN_PATHS = "/healthz,/readyz,/livez,/metrics,/debug/*"
 
 
 class NotBound(Exception):
@@ -45,8 +45,14 @@ class World:
     scheduler: Server
     folder: Path
     random: Random
+    secure_port: int
     is_ours: bool
     """Whether the scheduler is trio-sched."""
+    load: Load
+    has_endpoints: bool = True
+    """Whether the scheduler answers requests of anybody, and its log can be read."""
+    answers: list[str] = field(init=False, factory=list)
+    """What both schedulers must have done alike."""
     _numbers: Callable[[], int] = field(init=False, factory=lambda: itertools.count().__next__)
 
     @property
@@ -54,26 +60,32 @@ class World:
         """The bundle of certificates that the scheduler trusts."""
         return self.folder / "bundle.pem"
 
-    async def call(self, method: bytes, path: bytes, body: object = None) -> Any:
+    @property
+    def kubeconfig(self) -> Path:
+        """Of the scheduler."""
+        return self.folder / "kubeconfig"
+
+    async def call(self, method: bytes, path: bytes, body: object = None, *, headers: bytes = JSON) -> Any:
         """A request of the administrator, past the relay."""
         data = b"" if body is None else msgspec.json.encode(body)
-        return msgspec.json.decode(await self.plane.admin.call(method, path, headers=JSON if data else b"", body=data))
+        answer = await self.plane.admin.call(method, path, headers=headers if data else b"", body=data)
+        return msgspec.json.decode(answer)
 
-    async def create_pod(self, *, cpu: str = "10m", **spec: Any) -> str:
+    async def list_pods(self) -> dict[str, Any]:
+        """All pods by name."""
+        listed = await self.call(b"GET", POD_PATH.encode())
+        return {pod["metadata"]["name"]: pod for pod in listed["items"]}
+
+    async def create_pod(self, **details: Any) -> str:
         """Create a pod that fits; returns its name."""
         name = f"p-{self._numbers()}"
-        container = {"name": "c", "image": "registry.test/app:1", "resources": {"requests": {"cpu": cpu}}}
-        manifest = {
-            "metadata": {"name": name},
-            "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
-        }
-        await self.call(b"POST", POD_PATH, manifest)
+        await self.call(b"POST", POD_PATH.encode(), pod_manifest(name, **details))
         return name
 
     async def node_of(self, pod: str) -> str:
         """Where *pod* is bound; empty if it is not, or gone."""
         try:
-            found = await self.call(b"GET", POD_PATH + b"/" + pod.encode())
+            found = await self.call(b"GET", f"{POD_PATH}/{pod}".encode())
         except NotFound:
             return ""
         return str(found["spec"].get("nodeName", ""))
@@ -93,53 +105,83 @@ class World:
         await self.wait_bound(await self.create_pod())
         return trio.current_time() - began
 
-    async def restart_scheduler(self) -> None:
-        """A fresh process, with its caches filled: it has bound a pod."""
-        await self.scheduler.stop(signal.SIGKILL)
+    async def restart_scheduler(self, number: int = signal.SIGKILL) -> float:
+        """A fresh process; returns how long it took from its start until it has bound a pod."""
+        await self.scheduler.stop(number)
         await self.scheduler.start()
-        await self.seconds_to_bind()
+        return await self.seconds_to_bind()
 
-    async def delete_pods(self) -> None:
-        """Delete all pods."""
-        await self.call(b"DELETE", POD_PATH, {"gracePeriodSeconds": 0})
+    @asynccontextmanager
+    async def changed_scheduler(self, **changes: Any) -> AsyncIterator[None]:
+        """Another process inside the block, with *changes* to how it is started; afterwards one as before."""
+        usual, self.has_endpoints = self.scheduler, changes.pop("has_endpoints", True)
+        await usual.stop(signal.SIGKILL)
+        self.scheduler = evolve(usual, **changes)
+        try:
+            await self.restart_scheduler()
+            yield
+        finally:
+            with trio.CancelScope(shield=True):
+                await self.scheduler.stop(signal.SIGKILL)
+            self.scheduler, self.has_endpoints = usual, True
+            await self.restart_scheduler()
 
 
 @asynccontextmanager
 async def world(assets: Assets, folder: Path, command: Sequence[str], *, seed: int) -> AsyncIterator[World]:
-    """A cluster of `NODES` nodes, with *command* as its scheduler, which has bound a pod."""
+    """A cluster with *command* as its scheduler, which has bound a pod."""
     async with control_plane(assets, folder) as plane:
         relay = Relay(plane.port)
         async with relay.running():
-            scheduler = Server(_command(command, folder, relay.port), folder / "scheduler.log")
-            here = World(plane, relay, scheduler, folder, Random(seed), command == TRIO_SCHED)
+            secure_port = free_port()
+            write_kubeconfig(
+                folder / "kubeconfig",
+                server=f"https://127.0.0.1:{relay.port}",
+                authority=folder / "bundle.pem",
+                token=SCHEDULER_TOKEN,
+            )
+            scheduler = Server(scheduler_command(command, folder, secure_port), folder / "scheduler.log")
+            here = World(
+                plane,
+                relay,
+                scheduler,
+                folder,
+                Random(seed),
+                secure_port,
+                command == TRIO_SCHED,
+                Load(plane.admin, Random(seed)),
+            )
             here.authority.write_bytes(plane.files.authority.read_bytes())
-            await _create_nodes(here)
+            for path, manifest in node_manifests():
+                await here.call(b"POST", path.encode(), manifest)
             try:
                 await here.restart_scheduler()
                 yield here
             finally:
-                await scheduler.stop(signal.SIGKILL)
+                await here.scheduler.stop(signal.SIGKILL)
 
 
-def _command(command: Sequence[str], folder: Path, port: int) -> list[str]:
-    kubeconfig, config = folder / "kubeconfig", folder / "scheduler.yaml"
-    authority = folder / "bundle.pem"
-    write_kubeconfig(kubeconfig, server=f"https://127.0.0.1:{port}", authority=authority, token=SCHEDULER_TOKEN)
+def scheduler_command(
+    command: Sequence[str], folder: Path, secure_port: int, *, name: str = "scheduler", leader_elect: bool = False
+) -> list[str]:
+    """The command line of a scheduler whose kubeconfig is in *folder*; its configuration file is written."""
+    kubeconfig, config = folder / "kubeconfig", folder / f"{name}.yaml"
     configuration = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 1000, "burst": 1000},
-        "leaderElection": {"leaderElect": False},
+        "leaderElection": {"leaderElect": leader_elect},
     }
     config.write_text(json.dumps(configuration))
-    return [*command, f"--config={config}", "--secure-port=0", "-v=2"]
-
-
-async def _create_nodes(here: World) -> None:
-    amounts = {"cpu": "32", "memory": "64Gi", "pods": "1000"}
-    for number in range(NODES):
-        manifest = {"metadata": {"name": f"n{number}"}, "status": {"allocatable": amounts, "capacity": amounts}}
-        await here.call(b"POST", b"/api/v1/nodes", manifest)
+    serving = [f"--secure-port={secure_port}", "--bind-address=127.0.0.1"]
+    if secure_port:
+        serving += [
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--authentication-tolerate-lookup-failure=true",
+            f"--authorization-always-allow-paths={OPEN_PATHS}",
+        ]
+    return [*command, f"--config={config}", "-v=2", *serving]
 
 
 async def eventually(check: Callable[[], Awaitable[object]], *, within_seconds: float) -> bool:

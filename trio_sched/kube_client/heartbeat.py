@@ -40,7 +40,7 @@ FIRST_CHECK_SECONDS: Final = 1.0
 _TICK_SECONDS: Final = 1.0
 _FIRST_TRY_SECONDS: Final = (0.05, 0.5)
 """The jitter before the first try: a thousand clients lose their connections in the same moment."""
-_NEXT_TRY_SECONDS: Final = (0.3, 0.6)
+_NEXT_TRY_SECONDS: Final = (0.15, 0.4)
 _MAX_BODY_BYTES: Final = 64 * 1024
 _TOO_MANY_REQUESTS: Final = 429
 _BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, ProtocolViolation, ConnectionFailed)
