@@ -143,7 +143,7 @@ async def test_failing_lists_are_retried_and_logged(
     await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     assert trio.current_time() > 1
     assert names(assembly, "DeviceClass") == {"gpus"}
-    assert caplog.text.count("Failed to watch deviceclasses") == 3
+    assert caplog.text.count("Failed to watch deviceclasses") == 1, "the same error is not repeated at once"
 
 
 async def test_only_kinds_that_plugins_register_for_or_read_are_watched(

@@ -589,3 +589,18 @@ async def test_a_watch_over_a_real_socket_delivers(start_server: StartServer) ->
         await delivered.wait()
         nursery.cancel_scope.cancel()
     assert seen[1].changes[0].new.name == "a"
+
+
+async def test_an_error_that_goes_on_is_logged_every_half_minute(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = httpx.Response(503, json=status(503, "ServiceUnavailable", "starting"))
+    other = httpx.Response(500, json=status(500, "InternalError", "etcd is gone"))
+    server = Server(lists=[listing(10)], watches=[*[refused] * 20, other, *[refused] * 1000])
+    async with connect(SETTINGS, qps=-1, transport=server) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(list_and_watch, client, POD_KIND, lambda _: None, random=Random(1)))
+        await trio.sleep(100)
+        nursery.cancel_scope.cancel()
+    texts = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "Failed to watch pods: etcd is gone" in texts
+    assert 4 <= len(texts) <= 7

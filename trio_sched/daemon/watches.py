@@ -15,7 +15,7 @@ from trio_sched.daemon.watched_kinds import Watched, kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
-from trio_sched.kube_client.watch import Changes, Listed, Reflector, log_watch_error
+from trio_sched.kube_client.watch import Changes, Listed, Reflector, WatchErrorLog
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
@@ -88,6 +88,7 @@ class Watches:
         is_custom = isinstance(name, CustomResource)
         fix = "; is the CustomResourceDefinition installed? It is watched as soon as it is served" if is_custom else ""
         deliver = self.event_handlers.handler(name)
+        log_error = WatchErrorLog()
 
         def handle(batch: Listed[Any] | Changes[Any]) -> None:
             if scope.cancel_called:
@@ -97,7 +98,7 @@ class Watches:
 
         def on_error(plural: str, error: KubeClientError) -> None:
             if not isinstance(error, NotFound | Forbidden):
-                log_watch_error(plural, error)
+                log_error(plural, error)
             elif not responded.is_set():
                 log.warning("%s cannot be watched, so nothing is known of them: %s%s", plural, error, fix)
                 responded.set()

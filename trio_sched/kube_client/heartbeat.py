@@ -101,6 +101,8 @@ class Heartbeat:
         if old is not None and old.is_stale():  # closed in order by the server
             old.close()
             old = None
+        if old is None:
+            old = next(filter(None, (pool.take_idle() for pool in self._pools)), None)
         asked_at = trio.current_time()
         is_alive = False
         async with trio.open_nursery() as nursery:

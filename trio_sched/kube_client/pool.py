@@ -246,6 +246,16 @@ class Pool:
             self._free_slot()
             raise
 
+    def take_idle(self) -> Http1Connection | None:
+        """An open connection that is not in use, for good; None if there is none."""
+        while self._idle:
+            connection = self._idle.pop()
+            self._free_slot()
+            if self._is_usable(connection):
+                return connection
+            connection.close()
+        return self._connection_after_stream()
+
     def _connection_after_stream(self) -> Http1Connection | None:
         """An open connection whose stream is over, if there is one."""
         while self._after_streams:

@@ -49,6 +49,8 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 FRESH_LIST_SECONDS = 1.0
 """A list counts as up to date for so long without a watch."""
 VERY_SHORT_SECONDS = 1.0
+LOG_INTERVAL_SECONDS = 30.0
+"""The same error of one kind is logged this often."""
 EXPIRED_AGAIN_SECONDS = 30.0
 """A second 410 within this time is not normal."""
 _DEADLINE_STEP_SECONDS = 1.0
@@ -99,10 +101,25 @@ class Changes(Struct, Generic[_O], frozen=True):
     relisted: bool = False
 
 
-def log_watch_error(plural: str, error: KubeClientError) -> None:
-    """Log *error* with the kind *plural*: the default for ``on_error``."""
-    level = V4 if isinstance(error, NotAnApiServer) else logging.ERROR  # of which there is a line already
-    log.log(level, "Failed to watch %s: %s", plural, error)
+@define(eq=False)
+class WatchErrorLog:
+    """Logs the errors of the watch of a kind: the default for ``on_error``.
+
+    What was said a moment ago is said again only with more detail switched on: a server that is away is asked often.
+    """
+
+    _last: str = field(init=False, default="")
+    _logged_at: float = field(init=False, default=-math.inf)
+
+    def __call__(self, plural: str, error: KubeClientError) -> None:
+        """Log *error* with the kind *plural*."""
+        text, now = str(error), trio.current_time()
+        is_news = text != self._last or now - self._logged_at >= LOG_INTERVAL_SECONDS
+        if is_news:
+            self._last, self._logged_at = text, now
+        # Of what is no API server there is a line already.
+        level = V4 if isinstance(error, NotAnApiServer) or not is_news else logging.ERROR
+        log.log(level, "Failed to watch %s: %s", plural, text)
 
 
 async def list_and_watch(
@@ -112,7 +129,7 @@ async def list_and_watch(
     *,
     random: Random,
     namespace: str = "",
-    on_error: Callable[[str, KubeClientError], None] = log_watch_error,
+    on_error: Callable[[str, KubeClientError], None] | None = None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Deliver all objects of *kind*, and then every change of them; never returns.
@@ -127,10 +144,11 @@ async def list_and_watch(
             deleted and created again is delivered as both, even if the deletion was missed: its UID shows it.
         random: for the timeouts of watches and the jitter of pauses.
         namespace: of the objects; empty: all namespaces.
-        on_error: called with failures after which it tries again, and with malformed objects that are left out.
+        on_error: called with failures after which it tries again, and with malformed objects that are left out; None
+            for a `WatchErrorLog`.
         task_status: see above.
     """
-    reflector = Reflector(client, kind, deliver, random, namespace, on_error)
+    reflector = Reflector(client, kind, deliver, random, namespace, on_error or WatchErrorLog())
     await reflector.run(task_status=task_status)
 
 
@@ -143,7 +161,7 @@ class Reflector(Generic[T]):
     deliver: Callable[[Listed[T] | Changes[T]], None]
     random: Random
     namespace: str = ""
-    on_error: Callable[[str, KubeClientError], None] = log_watch_error
+    on_error: Callable[[str, KubeClientError], None] = field(factory=WatchErrorLog)
     connected: trio.Event = field(init=False, factory=trio.Event)
     """Set while a watch is open; replaced by a new event when the watch ends."""
     lists: int = field(init=False, default=0)
