@@ -48,6 +48,7 @@ from trio_sched.daemon.tracing.environment import TracesWanted, traces_wanted
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.documents.durations import format_duration
 from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import printable_lines
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
@@ -96,7 +97,7 @@ def run(flags: Flags) -> ExitCode:
             raise ConfigError.of("finished without leader elect")
     except* LoggingOptionsError as group:
         for problem in _leaves(group):
-            click.echo(str(problem), err=True)
+            click.echo(printable_lines(str(problem)), err=True)
         code = ExitCode.FAILURE
     except* LeaderElectionLost as group:  # normal life of a replica: it ends, and is started again
         for problem in _leaves(group):

@@ -42,6 +42,11 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same for a *text* of several lines, which stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def _escape(character: str) -> str:
     if short := _SHORT_ESCAPES.get(character):
         return short
