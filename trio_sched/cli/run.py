@@ -25,6 +25,7 @@ from trio_sched.cli.flags import Flags
 from trio_sched.cli.metrics_options import metrics_options
 from trio_sched.cli.plugin_selection import PluginSelection
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
+from trio_sched.cli.queued_streams import queued_streams
 from trio_sched.cli.start_log import (
     log_configuration,
     log_flags,
@@ -37,6 +38,7 @@ from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
+from trio_sched.daemon.log_queue import drain_logs
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
 from trio_sched.daemon.plugin_trace import BadTraceSelector, TraceSelector
@@ -66,6 +68,11 @@ def run(flags: Flags) -> ExitCode:
 
     With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
+    with queued_streams():
+        return _run(flags)
+
+
+def _run(flags: Flags) -> ExitCode:
     set_up_logging(LogSettings())  # for what is wrong with the gates, on which the format of the log depends
     code = ExitCode.OK
     try:
@@ -234,6 +241,7 @@ async def _tracing(wanted: TracesWanted | None) -> AsyncGenerator[AttemptTracer 
 async def _exit_if_overdue(ending: trio.Event) -> None:
     hooks = await wait_for_overdue_hooks(ending)
     log.error("Exiting although hooks of plugins still run: they were cancelled and go on", extra={"hooks": hooks})
+    drain_logs()
     os._exit(ExitCode.FAILURE)
 
 

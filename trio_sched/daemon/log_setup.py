@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
@@ -24,7 +24,8 @@ from attrs import define, frozen
 
 import trio_sched
 from trio_sched.daemon.limits import LOG_BATCH_SECONDS, MAX_LOG_TEXT_CHARACTERS
-from trio_sched.daemon.log_lines import LineHandler
+from trio_sched.daemon.log_lines import LineFormatter, LineHandler
+from trio_sched.daemon.log_queue import QueuedStream
 from trio_sched.daemon.plugin_log import PLUGIN_LOGGERS
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import printable, quote
@@ -90,6 +91,9 @@ def set_up_logging(settings: LogSettings, stream: IO[str] | None = None, info_st
         batch_seconds=settings.flush_seconds if settings.info_buffer_bytes else LOG_BATCH_SECONDS,
         batch_characters=settings.info_buffer_bytes if settings.split_stream else 0,
     )
+    for one in (stream or sys.stderr, info_stream or sys.stdout):
+        if isinstance(one, QueuedStream):
+            one.queue.describe_dropped = partial(_dropped_line, type(formatter)())
     root = logging.getLogger()
     for former in list(root.handlers):
         former.flush()
@@ -101,6 +105,11 @@ def set_up_logging(settings: LogSettings, stream: IO[str] | None = None, info_st
     _set_levels()
     logging.captureWarnings(True)
     logging.raiseExceptions = False  # a log that cannot be written must not fill stderr with tracebacks about it
+
+
+def _dropped_line(formatter: LineFormatter, count: int) -> str:
+    message, fields = "Dropped lines of the log, because they could not be written in time", {"lines": count}
+    return formatter.line(logging.WARNING, time.time(), __file__, 1, message, fields.items())
 
 
 def set_verbosity(verbosity: int) -> None:
