@@ -1,7 +1,6 @@
 """In processes, because a stream that is not the process's own is left alone."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Final
 
 import httpx
 import pytest
+from full_pipe import full_pipe
 from simulator_thread import Simulator, simulator_in_thread
 
 SECONDS: Final = 30
@@ -23,16 +23,8 @@ BLOCK: Final = "with standard_error(), standard_output(), queued_streams():\n   
 @pytest.fixture
 def unread() -> Iterator[int]:
     """A pipe that is full and that nobody reads."""
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    try:
-        while True:
-            os.write(write_end, b"x" * 4096)
-    except BlockingIOError:
-        os.set_blocking(write_end, True)
-    yield write_end
-    os.close(read_end)
-    os.close(write_end)
+    with full_pipe() as write_end:
+        yield write_end
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from full_pipe import fill
 from restored_logging import restored_logging
 
 from trio_sched.daemon.log_queue import LineQueue, QueuedStream, dropped_lines
@@ -20,18 +21,6 @@ def pipe() -> Iterator[tuple[int, int]]:
     read_end, write_end = os.pipe()
     yield read_end, write_end
     os.close(read_end)  # a thread that still writes gets EPIPE
-
-
-def fill(write_end: int) -> int:
-    """Fill the pipe; returns with how many bytes."""
-    filled = 0
-    os.set_blocking(write_end, False)
-    try:
-        while True:
-            filled += os.write(write_end, b"x" * 4096)
-    except BlockingIOError:
-        os.set_blocking(write_end, True)
-    return filled
 
 
 def read_exactly(read_end: int, length: int) -> bytes:

@@ -19,6 +19,7 @@ import trio
 from attrs import frozen
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments
+from trio_sched.cli.crash_reports import crash_reports
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.failure_policies import read_failure_policies
 from trio_sched.cli.flags import Flags
@@ -68,7 +69,7 @@ def run(flags: Flags) -> ExitCode:
 
     With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
-    with queued_streams():
+    with queued_streams(), crash_reports(core_files=flags["core-files"]):
         return _run(flags)
 
 
