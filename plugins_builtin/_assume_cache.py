@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from attrs import define, field
 
-from trio_sched.plugin_api import Handle, PersistentVolume, PersistentVolumeClaim
+from trio_sched.plugin_api import Handle, PersistentVolume, PersistentVolumeClaim, quote
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -61,12 +61,12 @@ class AssumeCache(Generic[T]):
             raise OutOfSync(self.not_found(one))
         found, expected = stored.metadata.resource_version, one.metadata.resource_version
         if found != expected:
-            raise OutOfSync(f'"{_path(one)}" is out of sync (stored: {found}, assume: {expected})')
+            raise OutOfSync(f"{quote(_path(one))} is out of sync (stored: {found}, assume: {expected})")
         self._assumed[key] = one
 
     def not_found(self, one: T) -> str:
         """The error text when *one* is gone."""
-        return f'could not find v1.{self.kind} "{_path(one)}"'
+        return f"could not find v1.{self.kind} {quote(_path(one))}"
 
     def restore(self, one: T) -> None:
         """Forget the assumed version, unless it is based on another resourceVersion than *one*."""

@@ -5,7 +5,7 @@ Source: binding conditions of DynamicResources in kube-scheduler 1.36.
 
 from __future__ import annotations
 
-from trio_sched.plugin_api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim, parse_time
+from trio_sched.plugin_api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim, parse_time, quote
 
 
 class BindingFailed(Exception):
@@ -39,7 +39,7 @@ def is_ready(claim: ResourceClaim) -> bool:
             if failed is not None and failed.status == "True":
                 raise BindingFailed(
                     f"device binding failed: claim={claim.name}, reason={failed.reason}, "
-                    f"message={_quoted(failed.message)}"
+                    f"message={quote(failed.message)}"
                 )
         for name in result.binding_conditions:
             condition = conditions.get(name)
@@ -62,8 +62,3 @@ def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> A
         if (one.driver, one.pool, one.device) == (result.driver, result.pool, result.device):
             return one
     return None
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'"{escaped}"'

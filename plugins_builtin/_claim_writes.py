@@ -28,6 +28,7 @@ from trio_sched.plugin_api import (
     ResourceClaim,
     WriteConflict,
     format_seconds,
+    quote,
     replace_fields,
     to_builtins,
 )
@@ -313,7 +314,7 @@ class ClaimWriter:
         for index, one in enumerate(of_pod.claims):
             claim = self._known.get(one.metadata.namespace, one.name)
             if claim is None:
-                raise WriteFailed(f'could not find ResourceClaim "{path_of(one)}"')
+                raise WriteFailed(f"could not find ResourceClaim {quote(path_of(one))}")
             of_pod.claims[index] = claim
             if not is_ready(claim):
                 return claim

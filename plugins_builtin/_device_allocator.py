@@ -18,7 +18,16 @@ from attrs import define, field, frozen
 from plugins_builtin._device_capacity import consumed_capacity, has_room
 from plugins_builtin._device_constraints import Constraint, UnknownConstraint, constraint_of
 from plugins_builtin._device_requests import ALL, EXACT_COUNT, MAX_RESULTS, Wanted, WantedClaim, WantedRequest
-from trio_sched.plugin_api import AllocatedDevices, DeviceClass, DeviceId, NodeDevices, Pool, PoolDevice, SharedUse
+from trio_sched.plugin_api import (
+    AllocatedDevices,
+    DeviceClass,
+    DeviceId,
+    NodeDevices,
+    Pool,
+    PoolDevice,
+    SharedUse,
+    quote,
+)
 
 if TYPE_CHECKING:
     from plugins_builtin._device_selectors import DeviceSelectors
@@ -251,7 +260,7 @@ class DeviceSearch:
             raise AllocationFailed(f"{where}: missing device class name (unsupported request type?)")
         device_class = self.class_named(wanted.class_name)
         if device_class is None:
-            not_found = f'deviceclass.resource.k8s.io "{wanted.class_name}" not found'
+            not_found = f"deviceclass.resource.k8s.io {quote(wanted.class_name)} not found"
             raise AllocationFailed(f"{where}: could not retrieve device class {wanted.class_name}: {not_found}")
         found = _Candidates(wanted, device_class)
         if wanted.mode == EXACT_COUNT:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from trio_sched.plugin_api import ClaimCache, Pod, PodGroup, ResourceClaim
+from trio_sched.plugin_api import ClaimCache, Pod, PodGroup, ResourceClaim, quote
 
 API_GROUP = "scheduling.k8s.io"
 RESOURCE = "podgroups"
@@ -91,7 +91,7 @@ def claims_of_group(group: PodGroup, claims: ClaimCache) -> Iterator[ResourceCla
                 continue  # none is needed
         claim = claims.get(group.namespace, name)
         if claim is None:
-            raise GroupClaimProblem(f'could not find ResourceClaim "{group.namespace}/{name}"')
+            raise GroupClaimProblem(f"could not find ResourceClaim {quote(f'{group.namespace}/{name}')}")
         owners = claim.metadata.owner_references or ()
         if one.resource_claim_name is not None or any(
             owner.controller and owner.uid == group.metadata.uid for owner in owners

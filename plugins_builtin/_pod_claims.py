@@ -19,6 +19,7 @@ from trio_sched.plugin_api import (
     Pod,
     PodResourceClaim,
     ResourceClaim,
+    quote,
 )
 
 IN_MEMORY = "<extended-resources>"
@@ -58,7 +59,7 @@ def _claim_of(pod: Pod, one: PodResourceClaim, claims: ClaimCache, of_group: boo
     name = one.resource_claim_name
     if name is None:
         if one.resource_claim_template_name is None:
-            text = f'pod "{pod.key}", spec.resourceClaim "{one.name}": none of the supported fields are set'
+            text = f'pod "{pod.key}", spec.resourceClaim {quote(one.name)}: none of the supported fields are set'
             raise ClaimNotReady(text)
         for status in pod.status.resource_claim_statuses or ():
             if status.name == one.name:
@@ -70,9 +71,9 @@ def _claim_of(pod: Pod, one: PodResourceClaim, claims: ClaimCache, of_group: boo
             return None
     claim = claims.get(pod.namespace, name)
     if claim is None:
-        raise ClaimNotReady(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        raise ClaimNotReady(f"could not find ResourceClaim {quote(f'{pod.namespace}/{name}')}")
     if claim.metadata.deletion_timestamp is not None:
-        raise ClaimNotReady(f'resourceclaim "{name}" is being deleted')
+        raise ClaimNotReady(f"resourceclaim {quote(name)} is being deleted")
     if one.resource_claim_name is None and not _is_controlled_by(claim, pod):
         group = group_name_of(pod) if of_group else ""
         if not group or not belongs_to_group(claim, pod):

@@ -32,6 +32,7 @@ from trio_sched.plugin_api import (
     StorageClass,
     Verdicts,
     failure,
+    quote,
     unresolvable,
 )
 
@@ -259,7 +260,7 @@ class PodVolumesByNode:
         name = claim.storage_class
         storage_class: StorageClass | None = self.handle.object("StorageClass", name) if name else None
         if storage_class is None:
-            text = f'failed to find storage class "{name}"' if name else f'no class for claim "{claim.key}"'
+            text = f"failed to find storage class {quote(name)}" if name else f"no class for claim {quote(claim.key)}"
             self._fail(needed, text)
             return nowhere
         if storage_class.provisioner in ("", NO_PROVISIONER):

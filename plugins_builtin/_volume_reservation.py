@@ -27,6 +27,7 @@ from trio_sched.plugin_api import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    quote,
     replace_fields,
 )
 
@@ -195,11 +196,11 @@ def _check_bindings(handle: Handle, pod: Pod, reservation: Reservation) -> _Awai
     nodes = handle.nodes
     position = nodes.position(node_name)
     if position is None:
-        raise BindingFailed(f'failed to get node "{node_name}": node "{node_name}" not found')
+        raise BindingFailed(f"failed to get node {quote(node_name)}: node {quote(node_name)} not found")
     node = nodes.take(slice(position, position + 1))
     known = handle.pending_pod(pod.namespace, pod.name)
     if known is None or known.pod.uid != pod.uid:
-        raise BindingFailed(f'pod does not exist any more: pod "{pod.name}" not found')
+        raise BindingFailed(f"pod does not exist any more: pod {quote(pod.name)} not found")
     for written, claim_written in reservation.static:
         volume = _stored(reservation.volumes, written, "failed to check binding")
         claim = _stored(reservation.claims, claim_written, "failed to check binding")
@@ -207,7 +208,7 @@ def _check_bindings(handle: Handle, pod: Pod, reservation: Reservation) -> _Awai
             return _Awaited("PersistentVolume", volume.name)
         _check_node_affinity(handle, volume, node)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
-            raise BindingFailed(f'ClaimRef got reset for pv "{volume.name}"')
+            raise BindingFailed(f"ClaimRef got reset for pv {quote(volume.name)}")
         if not is_fully_bound(claim):
             return _Awaited("PersistentVolumeClaim", claim.name, claim.metadata.namespace)
     for claim_written in reservation.dynamic:
@@ -229,10 +230,10 @@ def _check_provisioning(
     if _is_older(claim, written):
         return this_claim
     if claim.metadata.annotations is None:
-        raise BindingFailed(f'selectedNode annotation reset for PVC "{claim.name}"')
+        raise BindingFailed(f"selectedNode annotation reset for PVC {quote(claim.name)}")
     if claim.metadata.annotations.get(SELECTED_NODE, "") != reservation.node_name:
         # A provisioner that could not create the volume removes the annotation.
-        raise BindingFailed(f'provisioning failed for PVC "{claim.name}"')
+        raise BindingFailed(f"provisioning failed for PVC {quote(claim.name)}")
     if claim.spec.volume_name:
         volume = reservation.volumes.stored(claim.spec.volume_name)
         if volume is None:
@@ -264,5 +265,5 @@ def _check_node_affinity(handle: Handle, volume: PersistentVolume, node: NodeCol
             raise BindingFailed(f"failed to translate pv to csi: could not translate pv: {error}") from error
     if not match_volume_affinity(affinity, node)[0]:
         raise BindingFailed(
-            f'pv "{volume.name}" node affinity doesn\'t match node "{name}": no matching NodeSelectorTerms'
+            f"pv {quote(volume.name)} node affinity doesn't match node {quote(name)}: no matching NodeSelectorTerms"
         )

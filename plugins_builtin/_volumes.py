@@ -24,6 +24,7 @@ from trio_sched.plugin_api import (
     match_term,
     node_selector_matches,
     parse_nano,
+    quote,
     term_problem,
 )
 
@@ -39,17 +40,17 @@ _SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 def claim_not_found(name: str) -> str:
     """The error of a lister for a claim that does not exist."""
-    return f'persistentvolumeclaim "{name}" not found'
+    return f"persistentvolumeclaim {quote(name)} not found"
 
 
 def volume_not_found(name: str) -> str:
     """The error of a lister for a volume that does not exist."""
-    return f'persistentvolume "{name}" not found'
+    return f"persistentvolume {quote(name)} not found"
 
 
 def class_not_found(name: str) -> str:
     """The error of a lister for a storage class that does not exist."""
-    return f'storageclass.storage.k8s.io "{name}" not found'
+    return f"storageclass.storage.k8s.io {quote(name)} not found"
 
 
 # --- the claims of a pod ----------------------------------------------------------------------------------------------

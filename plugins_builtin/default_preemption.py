@@ -29,6 +29,7 @@ from trio_sched.plugin_api import (
     fit_error,
     hookimpl,
     on,
+    quote,
     unresolvable,
     unschedulable,
 )
@@ -88,7 +89,7 @@ class DefaultPreemption:
     async def _preempt(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
         pending = self._handle.pending_pod(pod.namespace, pod.name)
         if pending is None:
-            return PostFilterResult(failure(f'pod "{pod.name}" not found'))
+            return PostFilterResult(failure(f"pod {quote(pod.name)} not found"))
         current = pending.pod
         statuses = diagnosis.statuses.by_node()
         absent = diagnosis.statuses.absent
@@ -141,7 +142,7 @@ class DefaultPreemption:
         """Find the pods of lower priority without which the whole group fits."""
         known = self._handle.object("PodGroup", group.name, group.namespace)
         if known is None:
-            return failure(f'failed to get pod group object: podgroup.scheduling.k8s.io "{group.name}" not found')
+            return failure(f"failed to get pod group object: podgroup.scheduling.k8s.io {quote(group.name)} not found")
         constraints = known.spec.scheduling_constraints
         if constraints is not None and constraints.topology:
             text = "workload aware preemption is not supported for pod groups with scheduling constraints"

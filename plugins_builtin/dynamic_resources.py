@@ -63,6 +63,7 @@ from trio_sched.plugin_api import (
     nano_requests,
     on,
     parse_nano,
+    quote,
     replace_fields,
     to_amounts,
     unresolvable,
@@ -228,7 +229,7 @@ class DynamicResources:
         """The group of a pod that is in one, or that there is none."""
         name = group_name_of(pod)
         group: PodGroup | None = self._handle.object("PodGroup", name, pod.namespace)
-        return f'podgroup.scheduling.k8s.io "{name}" not found' if group is None else group
+        return f"podgroup.scheduling.k8s.io {quote(name)} not found" if group is None else group
 
     def _note_group(self, pod: Pod, entries: Sequence[str], of_pod: PodClaims) -> Status | None:
         """Note which claims are reserved for the pod's group; *entries* are the names of those in the spec."""

@@ -20,6 +20,7 @@ from trio_sched.plugin_api import (
     failure,
     hookimpl,
     on,
+    quote,
     unresolvable,
 )
 
@@ -56,7 +57,7 @@ class GangScheduling:
             return None
         name, group = found
         if group is None:
-            return unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
+            return unresolvable(f"waiting for pods's pod group {quote(name)} to appear in scheduling queue")
         if group.min_count is None:
             return None
         state = self._state(pod, name)
@@ -73,7 +74,7 @@ class GangScheduling:
         name, group = found
         if group is None:
             key = f"{pod.namespace}/{name}"
-            return failure(f'failed to get podGroup {key}: podgroup.scheduling.k8s.io "{name}" not found')
+            return failure(f"failed to get podGroup {key}: podgroup.scheduling.k8s.io {quote(name)} not found")
         if group.min_count is None:
             return None
         members = self._state(pod, name)

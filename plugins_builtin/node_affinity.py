@@ -34,7 +34,7 @@ from trio_sched.plugin_api import (
     node_selector_matches,
     on,
     term_is_empty,
-    term_problem,
+    terms_problem,
     unresolvable,
 )
 
@@ -60,9 +60,8 @@ class NodeAffinity:
             added.preferred_during_scheduling_ignored_during_execution if added else None
         )
         terms = (*(self._added_required.node_selector_terms or () if self._added_required else ()),)
-        for term in (*terms, *(preferred.preference for preferred in self._added_preferred)):
-            if not term_is_empty(term) and (problem := term_problem(term)):
-                raise ValueError(f"parsing addedAffinity's selector: {problem}")
+        if problem := terms_problem((*terms, *(preferred.preference for preferred in self._added_preferred))):
+            raise ValueError(f"parsing addedAffinity's selector: {problem}")
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterResult | Status | None:
@@ -94,10 +93,8 @@ class NodeAffinity:
         preferred = _preferred(pod)
         if preferred is None and not self._added_preferred:
             return SKIP
-        for term in _effective(preferred):
-            if problem := term_problem(term.preference):
-                return failure(problem)
-        return None
+        problem = terms_problem(term.preference if term.weight else None for term in preferred or ())
+        return None if problem is None else failure(problem)
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:

@@ -17,6 +17,7 @@ from trio_sched.plugin_api import (
     Status,
     failure,
     hookimpl,
+    quote,
 )
 
 NAME = "TopologyPlacementGenerator"
@@ -38,7 +39,7 @@ class TopologyPlacementGenerator:
         """One placement for each value of the topology key; all nodes if the group has no key."""
         known: PodGroup | None = self._handle.object("PodGroup", group.name, group.namespace)
         if known is None:
-            return failure(f'podgroup.scheduling.k8s.io "{group.name}" not found')
+            return failure(f"podgroup.scheduling.k8s.io {quote(group.name)} not found")
         constraints = known.spec.scheduling_constraints
         if constraints is None or not constraints.topology:
             return None
@@ -73,7 +74,7 @@ def _domain_of(node_names: Mapping[str, str], key: str, nodes: NodeColumns) -> s
     for name in sorted(set(node_names.values())):
         position = nodes.position(name)
         if position is None:
-            return failure(f'{prefix}nodeinfo not found for node name "{name}"')
+            return failure(f"{prefix}nodeinfo not found for node name {quote(name)}")
         labels = nodes.node(position).labels
         if key not in labels:
             return failure(f"{prefix}no topology domain found for pods on node {name}")

@@ -49,6 +49,7 @@ from trio_sched.plugin_api import (
     failure,
     hookimpl,
     on,
+    quote,
     unresolvable,
 )
 
@@ -115,13 +116,13 @@ class VolumeBinding:
         claim = self._claims.stored(name, pod.namespace)
         if claim is None:
             if is_ephemeral:
-                return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+                return f"waiting for ephemeral volume controller to create the persistentvolumeclaim {quote(name)}"
             return claim_not_found(name)
         if claim.status.phase == "Lost":
             gone = claim.spec.volume_name
-            return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'
+            return f"persistentvolumeclaim {quote(name)} bound to non-existent persistentvolume {quote(gone)}"
         if claim.metadata.deletion_timestamp is not None:
-            return f'persistentvolumeclaim "{name}" is being deleted'
+            return f"persistentvolumeclaim {quote(name)} is being deleted"
         return not_owned(pod, claim) if is_ephemeral else None
 
     def _is_binding_delayed(self, claim: PersistentVolumeClaim) -> bool | Status:
@@ -130,7 +131,7 @@ class VolumeBinding:
         if storage_class is None:
             return False
         if storage_class.volume_binding_mode is None:
-            return failure(f'VolumeBindingMode not set for StorageClass "{name}"')
+            return failure(f"VolumeBindingMode not set for StorageClass {quote(name)}")
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def _find(self, claims: PodVolumeClaims, nodes: NodeColumns) -> PodVolumesByNode:
@@ -175,7 +176,7 @@ class VolumeBinding:
         nodes = self._handle.nodes
         position = nodes.position(node_name)
         if position is None:
-            return failure(f'node "{node_name}" not found')
+            return failure(f"node {quote(node_name)} not found")
         found = self._find(claims, nodes.take(slice(position, position + 1))).at(0)
         reservation = Reservation(self._volumes, self._claims, node_name)
         try:
@@ -200,7 +201,7 @@ class VolumeBinding:
         if claims is None or not claims.unbound_delayed:
             return SKIP
         if state.get(_RESERVED) is None:
-            return failure(f'no pod volume found for node "{node_name}"')
+            return failure(f"no pod volume found for node {quote(node_name)}")
         return PreFlight(allow_parallel=True)
 
     @hookimpl

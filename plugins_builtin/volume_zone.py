@@ -37,6 +37,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     match_label_values,
     on,
+    quote,
     unresolvable,
 )
 
@@ -93,7 +94,7 @@ class VolumeZone:
         if storage_class is None:
             return unresolvable(class_not_found(claim.storage_class))
         if storage_class.volume_binding_mode is None:
-            return unresolvable(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"')
+            return unresolvable(f"VolumeBindingMode not set for StorageClass {quote(claim.storage_class)}")
         if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             return None
         return unresolvable("PersistentVolume had no name")

@@ -64,6 +64,7 @@ GROUPS: Final = (
             "node_selector_matches",
             "term_is_empty",
             "term_problem",
+            "terms_problem",
             "Tolerations",
         ),
     ),

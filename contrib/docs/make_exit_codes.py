@@ -27,6 +27,7 @@ DAEMON: Final = """\
 | SIGTERM or SIGINT, with an election | 0 |
 | SIGTERM or SIGINT, without an election (`finished without leader elect`) | 1 |
 | a second SIGTERM or SIGINT | 1 |
+| SIGQUIT, which has the stacks of all threads and tasks written to standard error before | 2 |
 | a lost lease | 1 |
 
 | `trio-sched check-config` | code |

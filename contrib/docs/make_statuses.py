@@ -64,6 +64,7 @@ GROUPS: Final = (
     Group("Answers about nodes", ("Verdicts", "PreFilterResult", "int_scores", "Input")),
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
+    Group("Texts", ("quote",), "For the names of objects in reasons and errors."),
     Group("Pod groups", ("PodGroupInfo", "Placement", "PlacementAssignments", "PodGroupTrial")),
     Group("Hooks", ("hookimpl", "ExtensionPoints"), "Each of them is in [hooks](hooks.md).", has_methods=False),
 )

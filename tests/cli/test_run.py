@@ -202,7 +202,7 @@ def test_a_refused_file_comes_with_the_command_that_says_more(capsys: Capture, t
 
 def test_a_file_whose_name_is_not_utf_8_is_told_all_the_same(capsys: Capture) -> None:
     assert main([MASTER, NO_PORT, "--config=/nonexistent/\udcff"]) == ExitCode.FAILURE
-    assert r"open /nonexistent/\\udcff: no such file or directory" in capsys.readouterr().err
+    assert r"open /nonexistent/\\xff: no such file or directory" in capsys.readouterr().err
 
 
 def test_a_policy_that_is_given_as_a_configuration_is_told_as_one(capsys: Capture, tmp_path: Path) -> None:

@@ -58,7 +58,26 @@ def test_fields_follow_the_message_and_only_text_is_quoted() -> None:
 
 
 def test_values_of_several_lines_are_indented() -> None:
-    assert text("Failed", err="one\ntwo").endswith('] "Failed" err=<\n\tone\n\ttwo\n >')
+    for value in ("one\ntwo", "one\ntwo\n"):
+        assert text("Failed", err=value).endswith('] "Failed" err=<\n\tone\n\ttwo\n >')
+    assert text("Fai\nled", err="one").endswith(r'] "Fai\nled" err="one"')
+    assert text("Fai\nled").endswith("] <\n\tFai\n\tled\n >")
+
+
+def test_texts_are_quoted_as_klog_quotes_them() -> None:
+    """Source: strconv.Quote of Go, which klog calls for messages and values."""
+    line = text("a\x1bb", pod='we"ird\\', esc="\x1b[31m", lines="x\u2028y\x7f\x9b", turned="\u202eabc", tab="a\tb")
+    assert line.endswith(
+        r'] "a\x1bb" pod="we\"ird\\" esc="\x1b[31m" lines="x\u2028y\x7f\u009b" turned="\u202eabc" tab="a\tb"'
+    )
+
+
+def test_lists_and_the_names_of_fields_and_files_do_not_control_the_terminal_either() -> None:
+    made = record("Said", **{"na\nme": ["\u202eabc", "x\x7f"]})
+    made.pathname = "/plugins/my\x1bplugin.py"
+    line = TextFormatter().format(made)
+    assert line.isprintable()
+    assert r'my\x1bplugin.py:7] "Said" na\nme=["\u202eabc","x\x7f"]' in line
 
 
 @pytest.mark.parametrize("fields", [{}, {"pod": "a/b"}], ids=["bare", "with fields"])
@@ -84,8 +103,8 @@ def test_texts_of_megabytes_are_cut(formatter: logging.Formatter) -> None:
 
 
 def test_a_line_with_bytes_that_are_not_utf_8_is_not_lost() -> None:
-    assert text("no such file caf\udce9").endswith(r"] no such file caf\udce9")
-    assert text("no such file", path="caf\udce9", tries=3).endswith(r'] "no such file" path="caf\udce9" tries=3')
+    assert text("no such file caf\udce9").endswith(r"] no such file caf\xe9")
+    assert text("no such file", path="caf\udce9", tries=3).endswith(r'] "no such file" path="caf\xe9" tries=3')
     assert json.loads(JsonFormatter().format(record("caf\udce9")))["msg"] == "caf\udce9"
 
 

@@ -15,6 +15,15 @@ from trio_sched.documents.go_text import general_float, go_syntax, json_float, j
         ("h\u00e9\u4e16", '"h\u00e9\u4e16"'),
         ("\u200b", r'"\u200b"'),
         ("\U000e0001", r'"\U000e0001"'),
+        ("esc\x1b[31m", r'"esc\x1b[31m"'),
+        ("\x00\x7f\x80\x9b", r'"\x00\x7f\u0080\u009b"'),
+        ("\a\b\f\r\v", r'"\a\b\f\r\v"'),
+        ("a\u00a0b\u2003c\u3000", r'"a\u00a0b\u2003c\u3000"'),
+        ("x\u2028y\u2029", r'"x\u2028y\u2029"'),
+        ("\u202eabc\u2066\u200d\ufeff\u00ad", r'"\u202eabc\u2066\u200d\ufeff\u00ad"'),
+        ("\ue000\uffff\U0010ffff", r'"\ue000\uffff\U0010ffff"'),
+        ("e\u0301\ufffd\U0001f600 '", '"e\u0301\ufffd\U0001f600 \'"'),
+        (b"a\xffb\x80".decode(errors="surrogateescape"), r'"a\xffb\x80"'),
     ],
 )
 def test_text_is_quoted_as_go_quotes_it(text: str, shown: str) -> None:

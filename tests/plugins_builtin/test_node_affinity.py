@@ -103,7 +103,7 @@ def test_a_preference_that_does_not_parse_fails_the_attempt() -> None:
 
 
 def test_an_invalid_added_affinity_is_reported_at_start() -> None:
-    with pytest.raises(BadPlugin, match=r"parsing addedAffinity's selector: .*'Like' is not a valid node selector"):
+    with pytest.raises(BadPlugin, match=r"parsing addedAffinity's selector: .*Unsupported value: \"Like\""):
         schedule(pod(), on=NODES, plugins=[AFFINITY], args=added(term("disk Like ssd")))
 
 

@@ -149,7 +149,7 @@ def test_a_selector_that_does_not_parse_fails_the_attempt() -> None:
     assert outcome.error is not None
     assert outcome.message == (
         'running PreFilter plugin "PodTopologySpread": get constraints from pod: obtaining pod\'s hard topology spread '
-        "constraints: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        "constraints: values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
     )
 
 
@@ -249,7 +249,7 @@ def test_a_soft_selector_that_does_not_parse_fails_the_attempt() -> None:
     outcome = ask(waiting(soft(selector=BAD)), NODES)
     assert outcome.message.startswith(
         'running PreScore plugin "PodTopologySpread": calculating preScoreState: obtaining pod\'s soft topology '
-        "spread constraints: values: Invalid value: []"
+        "spread constraints: values: Invalid value: null"
     )
 
 

@@ -85,7 +85,7 @@ def test_a_list_that_does_not_parse_is_empty_and_the_others_stay() -> None:
     assert terms.required_affinity == ()
     assert len(terms.required_anti_affinity) == 1
     assert terms.problem == (
-        "requiredAffinityTerms: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        "requiredAffinityTerms: values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
     )
 
 

@@ -74,7 +74,10 @@ def test_only_everything_is_everything() -> None:
         (expression("app", "DoesNotExist", "x"), r"values set must be empty for exists and does not exist"),
         (expression("app", "Gt", "3"), r'^"Gt" is not a valid label selector operator$'),
         (expression("a b", "Exists"), r'^key: Invalid value: "a b"'),
-        (LabelSelector(match_labels={"app": "no spaces"}), r'^values: Invalid value: "no spaces"'),
+        (
+            LabelSelector(match_labels={"app": "no spaces"}),
+            r'^values\[0\]\[app\]: Invalid value: "no spaces": a valid',
+        ),
     ],
 )
 def test_a_selector_that_does_not_parse_says_why(selector: LabelSelector, message: str) -> None:

@@ -25,6 +25,7 @@ from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.kind_mistakes import kind_mistakes
 from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.files import MAX_BYTES, decode_text, read_stream
+from trio_sched.documents.go_text import printable
 from trio_sched.documents.lines import FieldLines
 from trio_sched.documents.tree import plain
 from trio_sched.engine.likely_mistakes import likely_mistakes
@@ -103,9 +104,9 @@ def check_config(
     else:
         for file, problems in found.items():
             for problem in problems:
-                click.echo(f"{file}:{problem.text}")
+                click.echo(printable(f"{file}:{problem.text}"))
             if not problems:
-                click.echo(f"{file}: ok")
+                click.echo(printable(f"{file}: ok"))
     return ExitCode.FAILURE if is_wrong else ExitCode.OK
 
 

@@ -20,6 +20,7 @@ from trio_sched.cli.progress import shown_progress
 from trio_sched.cli.simulated_run import Plan, scheduler_names
 from trio_sched.cli.simulation import one_error, refuse_extenders, run_plan, set_up_log, settings_of, simulation_options
 from trio_sched.cli.terminal import answer_console
+from trio_sched.documents.go_text import printable_lines
 
 _CODES: Final = {Verdict.SAME: 0, Verdict.DIFFERENT: 1, Verdict.WORSE: 2}
 
@@ -187,4 +188,4 @@ def _say(said: set[str], line: str) -> None:
     """On stderr, unless it was *said* of the other side already."""
     if line not in said:
         said.add(line)
-        click.echo(line, err=True)
+        click.echo(printable_lines(line), err=True)

@@ -6,13 +6,12 @@ from typing import Any, Final
 from attrs import asdict
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from trio_sched.cli.comparison import Comparison, Verdict
 from trio_sched.cli.node_usage import total_usage
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.outcome_data import outcome_as_data
-from trio_sched.cli.tables import table
+from trio_sched.cli.tables import line, table
 from trio_sched.cli.units import duration, heading
 
 Json = dict[str, Any]
@@ -43,8 +42,8 @@ def comparison_as_tables(
     for pods, side in ((comparison.only_first, "first"), (comparison.only_second, "second")):
         if pods:
             some = ", ".join(pods[:_ROWS]) + (", …" if len(pods) > _ROWS else "")
-            yield Text(f"Only at the end of the {side}: {some}")
-    yield Text(_SENTENCES[comparison.verdict])
+            yield line(f"Only at the end of the {side}: {some}")
+    yield line(_SENTENCES[comparison.verdict])
 
 
 def _side_by_side(comparison: Comparison, names: tuple[str, str]) -> Table:
@@ -84,7 +83,7 @@ def _moves(comparison: Comparison, *, every_pod: bool) -> Iterator[RenderableTyp
         rows.add_row(move.pod, move.first or "pending", move.second or "pending", move.why or "-")
     yield rows
     if more := len(comparison.moves) - len(shown):
-        yield Text(f"and {more} more; --pods shows all of them")
+        yield line(f"and {more} more; --pods shows all of them")
 
 
 def comparison_as_data(comparison: Comparison) -> Json:

@@ -10,6 +10,7 @@ from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import FlagError, Flags, split_arguments
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy import is_policy
+from trio_sched.documents.go_text import printable_lines
 
 _HELP: Final = """\
 Print a configuration of a former version in v1, and tell on stderr what became of what.
@@ -47,7 +48,7 @@ def convert_config(arguments: tuple[str, ...]) -> ExitCode:
         raise click.UsageError("nothing to convert: name a CONFIG_FILE, or give the flags of the old command line")
     source.load(flags.overrides(), flags.feature_gates())
     for note in source.conversion.notes if source.conversion else ["it is v1 already, so nothing changes"]:
-        click.echo(f"# {note}", err=True)
+        click.echo(printable_lines(f"# {note}"), err=True)
     for flag in source.ignored:
         click.echo(f"# {flag}: means nothing beside a configuration file; leave it out", err=True)
     click.echo(source.text, nl=False)

@@ -12,7 +12,7 @@ class ExitCode(IntEnum):
     FAILURE = 1
     """Failure: a start that was refused, a wrong flag of the daemon, a lost lease, output that cannot be written."""
     USAGE = 2
-    """A usage error of a command other than the daemon; nothing was done."""
+    """A usage error of a command other than the daemon; nothing was done. Of the daemon: ended by SIGQUIT."""
     NOT_COMPARED = 3
     """Nothing was compared by ``compare``: something is wrong with the files or the command line."""
     HUNG_UP = 129

@@ -6,10 +6,9 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 from rich.console import RenderableType
-from rich.text import Text
 
 from trio_sched.cli.missing_pods import missing_pods
-from trio_sched.cli.tables import table
+from trio_sched.cli.tables import line, table
 from trio_sched.documents.errors import shortened
 from trio_sched.engine.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
@@ -145,20 +144,21 @@ def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collecti
 def explanation_as_tables(one: Explanation, *, every_node: bool) -> Iterator[RenderableType]:
     """*one* as tables; with a few nodes for each reason, or *every_node*."""
     where = f"is on node {one.node}; this is what plugins say without it there" if one.node else "is pending"
-    yield Text(f"\nPod {one.pod} {where}", style="bold")
+    yield line("")
+    yield line(f"Pod {one.pod} {where}", style="bold")
     of = one.of
     if of.rejected is not None:
-        yield Text(f"{of.rejected.plugin} rejects it at {of.rejected_at}, for all nodes: {of.rejected.message}")
+        yield line(f"{of.rejected.plugin} rejects it at {of.rejected_at}, for all nodes: {of.rejected.message}")
     if of.narrowed_by and of.left_out:
-        yield Text(f"{', '.join(of.narrowed_by)} left out at PreFilter: {_some(of.left_out, every_node)}")
+        yield line(f"{', '.join(of.narrowed_by)} left out at PreFilter: {_some(of.left_out, every_node)}")
     if of.verdicts:
         yield _verdicts(of, every_node=every_node)
     if of.nominated:
-        yield Text(f"Kept for pods that are nominated there: {_some(of.nominated, every_node)}")
+        yield line(f"Kept for pods that are nominated there: {_some(of.nominated, every_node)}")
     if of.best:
         yield _scores(one)
     if of.error:
-        yield Text(f"A plugin failed: {of.error}")
+        yield line(f"A plugin failed: {of.error}")
 
 
 def _verdicts(of: PodExplanation, *, every_node: bool) -> RenderableType:
@@ -175,7 +175,7 @@ def _verdicts(of: PodExplanation, *, every_node: bool) -> RenderableType:
         ]
         if verdict.error:
             lines.append(f"failed: {verdict.error}")
-        found.add_row(verdict.plugin, str(verdict.passed), "\n".join(lines) or "-")
+        found.add_row(verdict.plugin, str(verdict.passed), lines or "-")
     return found
 
 

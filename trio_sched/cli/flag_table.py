@@ -177,6 +177,9 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
             "Log every call of plugins, and its answer, for pods like namespace/name* or with labels like app=web.",
         ),
     ),
+    "Process": (
+        Flag("core-files", BOOL, False, "Let crashes leave core files, with tokens and keys in them, as ulimit says."),
+    ),
 }
 """The flags that kube-scheduler does not have."""
 

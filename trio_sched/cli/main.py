@@ -69,7 +69,7 @@ def _run(arguments: list[str]) -> ExitCode:
     if first in COMMANDS:
         return _run_command(first, COMMANDS[first], arguments[1:])
     if not first.startswith("-") and (near := near_command(first)):
-        _say(f'Error: unknown command "{first}" for "{NAME}". Did you mean "{near}"?')
+        _say(f'Error: unknown command "{_printable(first)}" for "{NAME}". Did you mean "{near}"?')
         return ExitCode.FAILURE
     return _run_daemon(arguments)
 
@@ -87,12 +87,13 @@ def _run_command(name: str, lazy: LazyCommand, arguments: list[str]) -> ExitCode
             help_option_names=["-h", "--help"],
         )
     except click.ClickException as error:
+        vars(error)["message"] = _printable(error.message)
         error.show()
         return ExitCode(error.exit_code)
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except TrioSchedError as error:
-        _say(f"Error: {error}")
+        _say(f"Error: {_printable(str(error))}")
         return ExitCode.FAILURE
     return ExitCode(code or 0)
 
@@ -103,12 +104,12 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
     try:
         flags = parse_flags(arguments)
     except FlagError as error:
-        _say(f"{_usage_before(error)}\nError: {error}")
+        _say(f"{_usage_before(error)}\nError: {_printable(str(error))}")
         return ExitCode.FAILURE
     except ArgumentError as error:
         if not arguments[0].startswith("-"):
             _say(f"The commands are {listed_commands()}; see {NAME} --help.")
-        _say(f"Error: {error}")
+        _say(f"Error: {_printable(str(error))}")
         return ExitCode.FAILURE
     if flags.help:
         sys.stdout.write(help_text(_terminal_columns(sys.stdout)))
@@ -163,6 +164,13 @@ def _terminal_columns(stream: TextIO) -> int | None:
         return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else None
     except (OSError, ValueError):
         return None
+
+
+def _printable(text: str) -> str:
+    """*text* without control characters, which an argument or a file can have."""
+    from trio_sched.documents.go_text import printable_lines
+
+    return printable_lines(text)
 
 
 def _say(text: str) -> None:

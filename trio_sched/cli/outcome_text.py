@@ -6,12 +6,11 @@ from typing import Final
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from trio_sched.cli.explanations import explanation_as_tables
 from trio_sched.cli.node_usage import NodeGroup, Usage
 from trio_sched.cli.outcome import Outcome, Placement
-from trio_sched.cli.tables import table
+from trio_sched.cli.tables import line, table
 from trio_sched.cli.units import amount, duration, heading
 
 _EXAMPLES: Final = 3
@@ -52,7 +51,7 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) ->
         yield from _missing(outcome)
     for one in outcome.explanations:
         yield from explanation_as_tables(one, every_node=every_node)
-    yield _summary(outcome)
+    yield from _summary(outcome)
 
 
 def _placements_by_workload(outcome: Outcome) -> Iterator[RenderableType]:
@@ -77,7 +76,7 @@ def _placements_by_workload(outcome: Outcome) -> Iterator[RenderableType]:
         rows.add_row(namespace, workload, str(len(placements)), str(count), where, spread)
     yield rows
     if more := len(workloads) - len(largest):
-        yield Text(f"and {more} smaller workloads; --pods shows every pod")
+        yield line(f"and {more} smaller workloads; --pods shows every pod")
 
 
 def _placements_by_pod(outcome: Outcome) -> Table:
@@ -101,7 +100,7 @@ def _nodes(outcome: Outcome, *, every_node: bool) -> Iterator[RenderableType]:
         rows.add_row(node.name, node.pool, node.zone, *_shares(node.usage, outcome.resources))
     yield rows
     if is_summary:
-        yield Text("--nodes shows all of them")
+        yield line("--nodes shows all of them")
 
 
 def _node_groups(title: str, column: str, groups: Iterable[NodeGroup], resources: tuple[str, ...]) -> Table:
@@ -154,7 +153,7 @@ def _waiting(outcome: Outcome) -> Iterator[RenderableType]:
         examples = list(group.pods[:_EXAMPLES])
         if len(group.pods) > _EXAMPLES:
             examples.append("…")
-        rows.add_row(str(len(group.pods)), group.reason, group.message, "\n".join(examples))
+        rows.add_row(str(len(group.pods)), group.reason, group.message, examples)
     yield rows
     yield from _more(outcome.waiting, "reasons")
 
@@ -169,21 +168,20 @@ def _missing(outcome: Outcome) -> Iterator[RenderableType]:
 
 def _more(rows: Sized, what: str) -> Iterator[RenderableType]:
     if (more := len(rows) - _ROWS) > 0:
-        yield Text(f"and {more} more {what}; --output json has all")
+        yield line(f"and {more} more {what}; --output json has all")
 
 
-def _summary(outcome: Outcome) -> Text:
+def _summary(outcome: Outcome) -> Iterator[RenderableType]:
     pods = len(outcome.placements) + outcome.waiting_pods
     missing = f"{outcome.missing_pods} could not be created, " if outcome.missing else ""
     text = (
         f"{pods} pods, {len(outcome.nodes)} nodes: {len(outcome.placements)} placed, "
         f"{outcome.waiting_pods} pending, {missing}after {outcome.simulated_seconds:.1f} s of the cluster's time"
     )
-    lines = [text if outcome.settled else f"{text}; it had not come to rest"]
+    yield line(text if outcome.settled else f"{text}; it had not come to rest")
     if (time := outcome.time_to_schedule) is not None:
         p50, p99, longest = map(duration, (time.p50, time.p99, time.longest))
-        lines.append(f"from creation to binding: p50 {p50}, p99 {p99}, at most {longest}")
-    return Text("\n".join(lines))
+        yield line(f"from creation to binding: p50 {p50}, p99 {p99}, at most {longest}")
 
 
 def _shares(usage: Usage, resources: tuple[str, ...]) -> Iterator[str]:

@@ -75,7 +75,9 @@ class PluginSelection:
         if not self.has_files:
             return registry, []
         from trio_sched.cli.plugin_files import PluginFileError, load_plugin_files  # few starts need it
+        from trio_sched.cli.write_access import warn_of_write_access
 
+        warn_of_write_access(self.files, self.folders)
         found = load_plugin_files(self.files, self.folders)
         for plugin in found.plugins:
             if rule := self._denial(plugin.name, ""):

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import click
 from attrs import field, frozen
-from rich.table import Table
 
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.plugin_schema import plugin_schema
 from trio_sched.cli.plugin_selection import plugin_options, selection_of
+from trio_sched.cli.tables import PlainTable
 from trio_sched.cli.terminal import answer_console
 from trio_sched.config.wire_types import POINTS
+from trio_sched.documents.go_text import printable_lines
 from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import PluginClass, PluginRegistry, describe_distribution, hooks_of, points_of
 from trio_sched.plugin_api.api_version import API_VERSION
@@ -129,7 +130,7 @@ def plugins(output: str, schema_of: str | None, **options: Any) -> ExitCode:
     registry, unusable = selection_of(options).registry_and_errors()
     if schema_of is not None:
         for error in unusable:
-            click.echo(f"{error}", err=True)
+            click.echo(printable_lines(f"{error}"), err=True)
         click.echo(json.dumps(plugin_schema(schema_of, registry), indent=2, default=str))
         return ExitCode.OK
     found = installed_plugins(registry)
@@ -143,7 +144,7 @@ def plugins(output: str, schema_of: str | None, **options: Any) -> ExitCode:
         answer_console().print(_as_table(found))
         for plugin in found:
             if plugin.error:
-                click.echo(f"{plugin.name}: {plugin.error}")
+                click.echo(printable_lines(f"{plugin.name}: {plugin.error}"))
     return ExitCode.FAILURE if any(plugin.error for plugin in found) else ExitCode.OK
 
 
@@ -164,12 +165,12 @@ def _as_json(plugin: Installed) -> dict[str, object]:
     }
 
 
-def _as_table(found: list[Installed]) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _as_table(found: list[Installed]) -> PlainTable:
+    table = PlainTable(box=None, pad_edge=False)
     for heading in ("PLUGIN", "DISTRIBUTION", "API", "EXTENSION POINTS"):
         table.add_column(heading, overflow="fold")
     for plugin in found:
         points = "cannot be used, see below" if plugin.error else ", ".join(plugin.points)
-        where = "\n".join(plugin.distributions) or plugin.file
+        where = plugin.distributions or plugin.file
         table.add_row(plugin.name, where, plugin.requires_api or "", points)
     return table

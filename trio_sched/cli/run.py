@@ -19,12 +19,14 @@ import trio
 from attrs import frozen
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments
+from trio_sched.cli.crash_reports import crash_reports
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.failure_policies import read_failure_policies
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.metrics_options import metrics_options
 from trio_sched.cli.plugin_selection import PluginSelection
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
+from trio_sched.cli.queued_streams import queued_streams
 from trio_sched.cli.start_log import (
     log_configuration,
     log_flags,
@@ -37,6 +39,7 @@ from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
+from trio_sched.daemon.log_queue import drain_logs
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
 from trio_sched.daemon.plugin_trace import BadTraceSelector, TraceSelector
@@ -48,6 +51,7 @@ from trio_sched.daemon.tracing.environment import TracesWanted, traces_wanted
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.documents.durations import format_duration
 from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import printable_lines
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
@@ -66,6 +70,11 @@ def run(flags: Flags) -> ExitCode:
 
     With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
+    with queued_streams(), crash_reports(core_files=flags["core-files"]):
+        return _run(flags)
+
+
+def _run(flags: Flags) -> ExitCode:
     set_up_logging(LogSettings())  # for what is wrong with the gates, on which the format of the log depends
     code = ExitCode.OK
     try:
@@ -97,7 +106,7 @@ def run(flags: Flags) -> ExitCode:
             raise ConfigError.of("finished without leader elect")
     except* LoggingOptionsError as group:
         for problem in _leaves(group):
-            click.echo(str(problem), err=True)
+            click.echo(printable_lines(str(problem)), err=True)
         code = ExitCode.FAILURE
     except* LeaderElectionLost as group:  # normal life of a replica: it ends, and is started again
         for problem in _leaves(group):
@@ -234,6 +243,7 @@ async def _tracing(wanted: TracesWanted | None) -> AsyncGenerator[AttemptTracer 
 async def _exit_if_overdue(ending: trio.Event) -> None:
     hooks = await wait_for_overdue_hooks(ending)
     log.error("Exiting although hooks of plugins still run: they were cancelled and go on", extra={"hooks": hooks})
+    drain_logs()
     os._exit(ExitCode.FAILURE)
 
 

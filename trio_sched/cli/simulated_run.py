@@ -22,6 +22,7 @@ from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.documents.go_text import printable_lines
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.kube_client.connection import connect
@@ -55,7 +56,7 @@ LONGEST_SECONDS: Final = 24 * 3600.0
 
 def say_on_stderr(line: str) -> None:
     """Print *line*."""
-    click.echo(line, err=True)
+    click.echo(printable_lines(line), err=True)
 
 
 Count = Callable[[int, int], None]

@@ -42,7 +42,7 @@ def standard_error() -> Iterator[None]:
     _open_closed_descriptors()
     before = sys.stderr
     if before is sys.__stderr__:
-        sys.stderr = _stream(before, _Descriptor(_STDERR), line_buffering=True)
+        sys.stderr = _stream(before, Descriptor(_STDERR), line_buffering=True)
     try:
         yield
     finally:
@@ -76,7 +76,7 @@ def _open_closed_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def _stream(former: TextIO | None, file: "_Descriptor", *, line_buffering: bool) -> TextIO:
+def _stream(former: TextIO | None, file: "Descriptor", *, line_buffering: bool) -> TextIO:
     """A text stream on *file* with the encoding of *former*; characters beyond it are escaped."""
     encoding = former.encoding if former is not None else _ENCODING
     return io.TextIOWrapper(
@@ -84,7 +84,7 @@ def _stream(former: TextIO | None, file: "_Descriptor", *, line_buffering: bool)
     )
 
 
-class _Descriptor(io.RawIOBase):
+class Descriptor(io.RawIOBase):
     """An open file descriptor to which everything that can be written is written; what cannot be is dropped."""
 
     def __init__(self, descriptor: int, problem: OSError | None = None) -> None:
@@ -94,15 +94,19 @@ class _Descriptor(io.RawIOBase):
         self._reported = False
 
     def fileno(self) -> int:
+        """The descriptor."""
         return self._descriptor
 
     def isatty(self) -> bool:
+        """Whether it is a terminal."""
         return os.isatty(self._descriptor)
 
     def writable(self) -> bool:
+        """Always."""
         return True
 
     def write(self, data: Any) -> int:
+        """Write *data*, or drop it."""
         if self._problem is None:
             try:
                 return self._write_now(data)
@@ -122,7 +126,7 @@ class _Descriptor(io.RawIOBase):
         """Standard error: there is nobody left to tell."""
 
 
-class _Output(_Descriptor):
+class _Output(Descriptor):
     """The standard output: the first write that fails is an error, the rest is dropped."""
 
     def _report(self, problem: OSError) -> None:

@@ -6,7 +6,6 @@ from typing import Any, Final
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.known_plugins import REMOVED_PLUGINS
-from trio_sched.config.names import is_extended_resource, label_key_problems
 from trio_sched.config.plugin_arguments.table import argument_problems, internal_arguments
 from trio_sched.config.problems import duplicate, invalid, invalid_name, required
 from trio_sched.config.schema import (
@@ -22,6 +21,7 @@ from trio_sched.config.schema import (
 from trio_sched.config.wire_types import API_VERSION, POINTS
 from trio_sched.documents.durations import format_duration
 from trio_sched.documents.tree import compact
+from trio_sched.objects.names import is_extended_resource, label_key_problems
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 
 _REMOVED: Final = (

@@ -26,6 +26,7 @@ from trio_sched.daemon.extender_wire import (
     request_to_bind,
 )
 from trio_sched.daemon.limits import EXTENDER_LOG_INTERVAL_SECONDS, SLOW_EXTENDER_SECONDS
+from trio_sched.documents.go_text import quote
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.server_url import redacted
@@ -142,7 +143,7 @@ class Extender:
             for name in result.names:
                 if name not in nodes:
                     raise ExtenderError(
-                        f'extender "{self.name}" claims a filtered node "{name}" '
+                        f"extender {quote(self.name)} claims a filtered node {quote(name)} "
                         "which is not found in the input node list"
                     )
             return result.names
@@ -195,7 +196,7 @@ class Extender:
             try:
                 reply = await self._poster.post(verb, body)
             except ConnectionFailed as problem:
-                raise ExtenderError(f'Post "{url}": {problem.problem}') from problem
+                raise ExtenderError(f"Post {quote(url)}: {problem.problem}") from problem
             if reply.status != 200:
                 raise ExtenderError(f"failed {verb} with extender at URL {url}, code {reply.status}")
             try:

@@ -13,6 +13,7 @@ from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.daemon.extender import Extender
 from trio_sched.daemon.extender_error import ExtenderError
 from trio_sched.daemon.extender_wire import MetaVictims, NodeNameToVictims
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.extender_cycle import ExtenderResult
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -178,7 +179,7 @@ class Extenders:
         for name, victims in response.items():
             position = columns.position(name)
             if position is None:
-                raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+                raise ExtenderError(f"nodeinfo not found for node name {quote(name)}")
             there = {pod.uid: pod for pod in columns.node(position).pods}
             pods: list[Pod] = []
             for uid in victims.uids:
@@ -205,7 +206,7 @@ def _has_victims(extender: Extender, node_name: str, victims: Any) -> bool:
     """
     pods, _violations = victims
     if not pods and not extender.is_ignorable:
-        raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')
+        raise ExtenderError(f"expected at least one victim pod on node {quote(node_name)}")
     return bool(pods)
 
 

@@ -133,6 +133,9 @@ LOG_BATCH_LINES: Final = 64
 MAX_LOG_TEXT_CHARACTERS: Final = 64 * 1024
 """Of a message, and of each field: extenders and plugins can say megabytes."""
 
+MAX_UNWRITTEN_LOG_BYTES: Final = 4 * 1024 * 1024
+"""What waits for whoever reads the log, or for the disk; further lines are dropped and counted."""
+
 # --- hooks that block the event loop; by the wall clock
 BLOCKING_SECONDS: Final = 0.1
 """A hook that lets nothing else run for so long is logged."""

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
@@ -24,10 +24,11 @@ from attrs import define, frozen
 
 import trio_sched
 from trio_sched.daemon.limits import LOG_BATCH_SECONDS, MAX_LOG_TEXT_CHARACTERS
-from trio_sched.daemon.log_lines import LineHandler
+from trio_sched.daemon.log_lines import LineFormatter, LineHandler
+from trio_sched.daemon.log_queue import QueuedStream
 from trio_sched.daemon.plugin_log import PLUGIN_LOGGERS
 from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import printable
+from trio_sched.documents.go_text import printable, quote
 from trio_sched.verbosity import level_of, verbosity_of
 
 LogFormat = Literal["text", "json"]
@@ -43,7 +44,6 @@ _NEVER_VERBOSE: Final = ("httpx", "httpcore", "hpack", "h2", "h11", "hypercorn")
 _ROOMS: Final = {name: Path(trio_sched.__file__).parents[1] / name for name in ("trio_sched", "plugins_builtin")}
 _LETTERS: Final = ((logging.CRITICAL, "F"), (logging.ERROR, "E"), (logging.WARNING, "W"))
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_file_name = lru_cache(maxsize=256)(os.path.basename)
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -91,6 +91,9 @@ def set_up_logging(settings: LogSettings, stream: IO[str] | None = None, info_st
         batch_seconds=settings.flush_seconds if settings.info_buffer_bytes else LOG_BATCH_SECONDS,
         batch_characters=settings.info_buffer_bytes if settings.split_stream else 0,
     )
+    for one in (stream or sys.stderr, info_stream or sys.stdout):
+        if isinstance(one, QueuedStream):
+            one.queue.describe_dropped = partial(_dropped_line, type(formatter)())
     root = logging.getLogger()
     for former in list(root.handlers):
         former.flush()
@@ -102,6 +105,11 @@ def set_up_logging(settings: LogSettings, stream: IO[str] | None = None, info_st
     _set_levels()
     logging.captureWarnings(True)
     logging.raiseExceptions = False  # a log that cannot be written must not fill stderr with tracebacks about it
+
+
+def _dropped_line(formatter: LineFormatter, count: int) -> str:
+    message, fields = "Dropped lines of the log, because they could not be written in time", {"lines": count}
+    return formatter.line(logging.WARNING, time.time(), __file__, 1, message, fields.items())
 
 
 def set_verbosity(verbosity: int) -> None:
@@ -170,10 +178,11 @@ class TextFormatter(logging.Formatter):
             self._second, self._second_text = second, time.strftime("%m%d %H:%M:%S", time.localtime(second))
         micros = int((created - second) * 1_000_000)
         head = f"{_letter(level)}{self._second_text}.{micros:06d} {self._process} {_file_name(path)}:{number}] "
-        shown = "".join([f" {key}={_text_value(value)}" for key, value in fields])
-        if not shown and "\n" not in message:
-            return head + printable(shortened(message, MAX_LOG_TEXT_CHARACTERS))
-        return f"{head}{_text_value(message)}{shown}"
+        shown = "".join([f" {printable(key)}={_text_value(value)}" for key, value in fields])
+        message = shortened(message, MAX_LOG_TEXT_CHARACTERS)
+        if shown:
+            return f"{head}{quote(message)}{shown}"
+        return head + (_block(message) if "\n" in message else printable(message))
 
 
 class JsonFormatter(logging.Formatter):
@@ -228,16 +237,24 @@ def _shortened(value: Any) -> Any:
 def _text_value(value: Any) -> str:
     if isinstance(value, str):
         value = shortened(value, MAX_LOG_TEXT_CHARACTERS)
-        if "\n" in value:
-            return "<\n\t" + "\n\t".join(map(printable, value.split("\n"))) + "\n >"
-        return _json(value)
+        return _block(value) if "\n" in value else quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, BaseException):
         return _text_value(str(value))
-    return _json(value)
+    return printable(shortened(_json(value), MAX_LOG_TEXT_CHARACTERS))
+
+
+def _block(text: str) -> str:
+    """*text* of several lines, each of which is indented."""
+    return "<\n\t" + "\n\t".join(map(printable, text.removesuffix("\n").split("\n"))) + "\n >"
+
+
+@lru_cache(maxsize=256)
+def _file_name(path: str) -> str:
+    return printable(os.path.basename(path))
 
 
 def _json(value: Any) -> str:

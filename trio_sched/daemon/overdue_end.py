@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import trio
 
 from trio_sched.daemon.hook_calls import call_under_way
 from trio_sched.daemon.limits import MAX_END_SECONDS
+from trio_sched.daemon.task_stacks import walk_tasks
 
 _PAUSE_SECONDS = 1.0
 
@@ -26,17 +25,9 @@ async def wait_for_overdue_hooks(ending: trio.Event) -> list[str]:
 def _hooks() -> set[str]:
     """The hooks that run; nothing is recorded while they do, because this is asked once in the life of a process."""
     found = set()
-    for task in _tasks(trio.lowlevel.current_root_task()):
+    for _depth, task in walk_tasks(trio.lowlevel.current_root_task()):
         for frame, _line in task.iter_await_frames():
             hook = call_under_way(frame)
             if hook is not None:
                 found.add(f"{hook.hook} of plugin {hook.plugin}")
     return found
-
-
-def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:
-    tasks = [root] if root is not None else []
-    while tasks:
-        task = tasks.pop()
-        yield task
-        tasks += [child for nursery in task.child_nurseries for child in nursery.child_tasks]

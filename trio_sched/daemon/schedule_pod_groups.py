@@ -26,6 +26,7 @@ from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.preemption_executor import HeldPreemption, PreemptionExecutor
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import SchedulingFailure
@@ -178,7 +179,7 @@ class SchedulePodGroups:
         if other is not None:
             text = (
                 "all pods in a single pod group should have the same .spec.schedulerName set, "
-                f'got: "{first}" and "{other}"'
+                f"got: {quote(first)} and {quote(other)}"
             )
             for info in infos:
                 self.failure_handler.handle(info, SchedulingFailure(failure(text)))

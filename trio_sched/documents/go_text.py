@@ -25,7 +25,11 @@ _HTML: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0
 
 
 def quote(text: str) -> str:
-    """*text* between double quotes, as the ``%q`` verb prints it."""
+    """*text* between double quotes, as the ``%q`` verb of Go prints it.
+
+    Control characters and others that cannot be seen, or that turn the direction of a text, are escaped. Which those
+    are is in Python's Unicode tables, which may be a version older or newer than Go's.
+    """
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_escape(character) for character in text) + '"'
@@ -38,12 +42,19 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same for a *text* of several lines, which stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def _escape(character: str) -> str:
     if short := _SHORT_ESCAPES.get(character):
         return short
     if character.isprintable():
         return character
     code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, of the name of a file for instance
+        return f"\\x{code - 0xDC00:02x}"
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from trio_sched.config.errors import Problem
-from trio_sched.config.names import label_key_problems, label_value_problems
 from trio_sched.config.plugin_arguments.node_selector_terms import term_problems
 from trio_sched.config.problems import forbidden, invalid, required, unsupported
+from trio_sched.objects.names import label_key_problems, label_value_problems
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from trio_sched.objects.taint import Taint, Toleration, canonical_int64
 

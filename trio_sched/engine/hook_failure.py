@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.status import Code, Status
@@ -20,31 +21,29 @@ _MAX_TEXT: Final = 4096
 """Longer texts of exceptions and reasons are cut to so many characters."""
 
 _PREFIXES: Final[Mapping[str, str]] = {
-    "pre_enqueue": 'running PreEnqueue plugin "{}": ',
-    "queue_sort": 'running QueueSort plugin "{}": ',
-    "pre_filter": 'running PreFilter plugin "{}": ',
-    "filter": 'running "{}" filter plugin: ',
-    "filter_node": 'running "{}" filter plugin: ',
-    "add_pod": 'running AddPod on PreFilter plugin "{}": ',
-    "remove_pod": 'running RemovePod on PreFilter plugin "{}": ',
-    "post_filter": 'running PostFilter plugin "{}": ',
-    "pre_score": 'running PreScore plugin "{}": ',
-    "score": 'running Score plugins: plugin "{}" failed with: ',
-    "score_node": 'running Score plugins: plugin "{}" failed with: ',
-    "normalize_score": 'running Normalize on Score plugins: plugin "{}" failed with: ',
-    "reserve": 'running Reserve plugin "{}": ',
-    "permit": 'running Permit plugin "{}": ',
+    "pre_enqueue": "running PreEnqueue plugin {}: ",
+    "queue_sort": "running QueueSort plugin {}: ",
+    "pre_filter": "running PreFilter plugin {}: ",
+    "filter": "running {} filter plugin: ",
+    "filter_node": "running {} filter plugin: ",
+    "add_pod": "running AddPod on PreFilter plugin {}: ",
+    "remove_pod": "running RemovePod on PreFilter plugin {}: ",
+    "post_filter": "running PostFilter plugin {}: ",
+    "pre_score": "running PreScore plugin {}: ",
+    "score": "running Score plugins: plugin {} failed with: ",
+    "score_node": "running Score plugins: plugin {} failed with: ",
+    "normalize_score": "running Normalize on Score plugins: plugin {} failed with: ",
+    "reserve": "running Reserve plugin {}: ",
+    "permit": "running Permit plugin {}: ",
     "placement_generate": "",
-    "placement_score": 'running PlacementScore plugins: plugin "{}" failed with: ',
-    "normalize_placement_score": (
-        'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
-    ),
+    "placement_score": "running PlacementScore plugins: plugin {} failed with: ",
+    "normalize_placement_score": ("running NormalizePlacementScore on PlacementScore plugins: plugin {} failed with: "),
     "pod_group_post_filter": "",
-    "pre_bind_pre_flight": 'running PreBindPreFlight "{}": ',
-    "pre_bind": 'running PreBind plugin "{}": ',
-    "bind": 'running Bind plugin "{}": ',
-    "post_bind": 'running PostBind plugin "{}": ',
-    "clone": "cloning the {}: ",
+    "pre_bind_pre_flight": "running PreBindPreFlight {}: ",
+    "pre_bind": "running PreBind plugin {}: ",
+    "bind": "running Bind plugin {}: ",
+    "post_bind": "running PostBind plugin {}: ",
+    "clone": "cloning the {name}: ",
 }
 _A_STATUS: Final = 'return None, or a Status: unschedulable("why") for instance'
 _FIXES: Final[Mapping[str, str]] = {
@@ -82,7 +81,7 @@ class HookFailed(Exception):
         self, hook: BoundHook, problem: str, *, prefix: str | None = None, returned_error: bool = False
     ) -> None:
         if prefix is None:
-            prefix = _PREFIXES.get(hook.hook, 'running plugin "{}": ').format(hook.plugin)
+            prefix = _PREFIXES.get(hook.hook, "running plugin {}: ").format(quote(hook.plugin), name=hook.plugin)
         super().__init__(prefix + problem)
         self.hook = hook
         self.problem = problem

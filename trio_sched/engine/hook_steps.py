@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.decision import ScheduleResult, SchedulingFailure, fit_failure
@@ -159,7 +160,7 @@ def read_pre_bind(hook: BoundHook, result: HookResult) -> Status | None:
 def pre_bind_cancelled(group: Sequence[BoundHook], cause: str) -> Status:
     """The status of a pod whose pre_bind was cancelled while *group* ran, for *cause*."""
     plugin = group[0].plugin
-    return failure(f'running PreBind plugin "{plugin}": {cause}').by(plugin)
+    return failure(f"running PreBind plugin {quote(plugin)}: {cause}").by(plugin)
 
 
 def bind_steps(profile: Profile, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:

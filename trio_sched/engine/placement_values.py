@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.bound_hooks import BoundHook, ScoreHook
 from trio_sched.engine.hook_failure import HookFailed, describe_value, plain_text, wrong_return_value
 from trio_sched.objects.pod import Pod
@@ -70,7 +71,7 @@ def check_placement_score_range(hook: ScoreHook, scores: Int64Array) -> None:
         if not 0 <= score <= _MAX_SCORE:
             raise HookFailed(
                 hook,
-                f'plugin "{hook.plugin}" returns an invalid score {score}, '
+                f"plugin {quote(hook.plugin)} returns an invalid score {score}, "
                 f"it should in the range of [0, {_MAX_SCORE}] after normalizing",
                 prefix="applying score defaultWeights on PlacementScore plugins: ",
             )

@@ -15,6 +15,7 @@ from functools import partial
 
 from attrs import define, field
 
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.kept_by_node import KeptByNode
@@ -220,7 +221,7 @@ class _Search:
             if node.status is not None:
                 yield node.name, node.status
             elif not node.victims:
-                text = f'expected at least one victim pod on node "{node.name}"'
+                text = f"expected at least one victim pod on node {quote(node.name)}"
                 yield node.name, Status(Code.ERROR, (), RuntimeError(text))
             else:
                 yield node.name, Victims(tuple(sorted(node.victims, key=importance)), node.violations)

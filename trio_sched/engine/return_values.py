@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.hook_failure import (
     HookFailed,
@@ -249,7 +250,7 @@ def check_score_range(hook: ScoreHook, scores: Int64Array) -> None:
     bad = lowest if lowest < 0 else highest
     raise HookFailed(
         hook if hook.normalize is None else hook.normalize,
-        f'plugin "{hook.plugin}" returns an invalid score {bad}, '
+        f"plugin {quote(hook.plugin)} returns an invalid score {bad}, "
         f"it should in the range of [0, {MAX_SCORE}] after normalizing",
         prefix="applying score defaultWeights on Score plugins: ",
     )
@@ -291,7 +292,7 @@ def read_pre_flight(hook: BoundHook, returned: object) -> PreFlight | Status | N
         return read_status(hook, status)
     raise HookFailed(
         hook,
-        f'PreBindPreFlight {hook.plugin} returned "{status.code.label}", which is unsupported. '
+        f"PreBindPreFlight {hook.plugin} returned {quote(status.code.label)}, which is unsupported. "
         "It is supposed to return Success, Skip, or Error status",
         prefix="",
     )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from attrs import define, field
 
+from trio_sched.documents import go_text
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.http1 import Headers
 from trio_sched.kube_client.settings import ConnectionSettings, Impersonation
@@ -118,7 +119,7 @@ def check_credentials(settings: ConnectionSettings) -> None:
         if problem := header_value_problem(value.decode()):
             named.append((name, f"it {problem}"))
     for name, problem in named:
-        raise KubeconfigError(f'net/http: invalid header field value for "{name.decode()}": {problem}')
+        raise KubeconfigError(f"net/http: invalid header field value for {go_text.quote(name.decode())}: {problem}")
 
 
 def basic_authorization(username: str, password: str) -> str:

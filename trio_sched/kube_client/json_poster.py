@@ -65,7 +65,7 @@ class _Destination:
         """
         scheme = url.partition(":")[0].lower() if _SCHEME.match(url) else ""
         if scheme not in ("http", "https"):
-            raise ValueError(f'unsupported protocol scheme "{scheme}"')
+            raise ValueError(f"unsupported protocol scheme {go_text.quote(scheme)}")
         try:
             check_parses(url)
             parts = urlsplit(url)

@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import evolve
 
 from trio_sched.documents.files import read_bytes
-from trio_sched.documents.go_text import printable
+from trio_sched.documents.go_text import quote
 from trio_sched.kube_client.credentials import check_credentials
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.exec_plugin import API_VERSIONS
@@ -148,9 +148,9 @@ def _exec(user: User, cluster: Cluster, server: str) -> ExecSettings | None:
 def _check_methods(settings: ConnectionSettings, user: User) -> None:
     """Check what kube-scheduler checks only when it builds its transport."""
     if user.auth_provider is not None:
-        raise KubeconfigError(f'no Auth Provider found for name "{printable(user.auth_provider)}"')
+        raise KubeconfigError(f"no Auth Provider found for name {quote(user.auth_provider)}")
     plugin = settings.exec_plugin
     if plugin is not None and plugin.api_version not in API_VERSIONS:
-        raise KubeconfigError(f'exec plugin: invalid apiVersion "{printable(plugin.api_version)}"')
+        raise KubeconfigError(f"exec plugin: invalid apiVersion {quote(plugin.api_version)}")
     if (settings.username or settings.password) and (settings.token or settings.token_file):
         raise KubeconfigError("username/password or bearer token may be set, but not both")

@@ -13,7 +13,7 @@ from trio_sched.config.errors import ConfigError
 from trio_sched.config.go_base64 import decode_base64
 from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.files import MAX_BYTES, decode_text, read_bytes
-from trio_sched.documents.go_text import printable
+from trio_sched.documents.go_text import printable, quote
 from trio_sched.documents.yaml_reader import read_plain_documents
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error, read_file
@@ -151,7 +151,9 @@ def parse_kubeconfig(text: bytes, *, path: str) -> Kubeconfig:
     version, kind = document.get("apiVersion") or "v1", document.get("kind") or "Config"
     if (version, kind) != ("v1", "Config"):
         version, kind = shortened(str(version)), shortened(str(kind))
-        raise _unloadable(path, f'no kind "{kind}" is registered for version "{version}": expected kind "Config", v1')
+        raise _unloadable(
+            path, f'no kind {quote(kind)} is registered for version {quote(version)}: expected kind "Config", v1'
+        )
     try:
         wire = msgspec.convert(document, WireConfig)
     except msgspec.ValidationError as problem:
@@ -255,7 +257,7 @@ def _context(wire: WireContext | None) -> Context:
 
 
 def _unloadable(path: str, problem: str) -> KubeconfigError:
-    return KubeconfigError(printable(f'error loading config file "{path}": {problem}'))
+    return KubeconfigError(printable(f"error loading config file {quote(path)}: {problem}"))
 
 
 def _kind_of(document: object) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from trio_sched.documents.go_text import printable
+from trio_sched.documents.go_text import printable, quote
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.kubeconfig_file import Cluster, Context, ExecConfig, Kubeconfig, User
@@ -50,15 +50,15 @@ def check_usable(config: Kubeconfig, context: Context | None, cluster: Cluster |
 
 def _cluster_problems(name: str, cluster: Cluster) -> Iterator[str]:
     if not cluster.server:
-        yield f'no server found for cluster "{name}"' if name else "default cluster has no server defined"
+        yield f"no server found for cluster {quote(name)}" if name else "default cluster has no server defined"
     if cluster.proxy_url:
         try:
             Proxy.parse_strictly(cluster.proxy_url)
         except ValueError as problem:
-            shown = printable(surely_redacted(cluster.proxy_url))
-            yield f"""invalid 'proxy-url' "{shown}" for cluster "{name}": {problem}"""
+            shown = quote(surely_redacted(cluster.proxy_url))
+            yield f"invalid 'proxy-url' {shown} for cluster {quote(name)}: {problem}"
     if cluster.tls_server_name and (problem_text := host_problem(cluster.tls_server_name)):
-        yield f'invalid tls-server-name "{printable(cluster.tls_server_name)}" for cluster "{name}": {problem_text}'
+        yield f"invalid tls-server-name {quote(cluster.tls_server_name)} for cluster {quote(name)}: {problem_text}"
     if cluster.certificate_authority and not cluster.certificate_authority_data:
         yield from _unreadable("certificate-authority", cluster.certificate_authority, name)
 
@@ -99,7 +99,7 @@ def _exec_problems(name: str, plugin: ExecConfig) -> Iterator[str]:
     if not plugin.interactive_mode:
         yield f"interactiveMode must be specified for {name} {needed}"
     elif plugin.interactive_mode not in _INTERACTIVE_MODES:
-        yield f'invalid interactiveMode for {name}: "{plugin.interactive_mode}"'
+        yield f"invalid interactiveMode for {name}: {quote(plugin.interactive_mode)}"
 
 
 def _unreadable(what: str, path: str, name: str) -> Iterator[str]:

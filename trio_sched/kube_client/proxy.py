@@ -8,6 +8,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from attrs import frozen
 
+from trio_sched.documents.go_text import quote
+
 PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 _HEAD_LIMIT_BYTES = 64 * 1024
 _SOCKS_PROBLEMS = {
@@ -64,7 +66,7 @@ class Proxy:
         except ValueError:  # whose text can contain a part of the password
             raise ValueError("invalid host or port") from None
         if parts.scheme not in PROXY_SCHEMES:
-            raise ValueError(f'unsupported scheme "{parts.scheme}", must be http, https, or socks5')
+            raise ValueError(f"unsupported scheme {quote(parts.scheme)}, must be http, https, or socks5")
         if not parts.hostname:
             raise ValueError("host must be specified")
         defaults = {"http": 80, "https": 443}

@@ -34,7 +34,7 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
     authority, after_authority = before_path.rpartition("@")[2], rest[len(before_path) :]
     if scheme.lower() not in ("http", "https"):
         shown = quote(surely_redacted(server))
-        raise KubeconfigError(f'unsupported scheme "{scheme}" of the server {shown}, must be http or https')
+        raise KubeconfigError(f"unsupported scheme {quote(scheme)} of the server {shown}, must be http or https")
     if not authority or authority.startswith(":"):
         raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(surely_redacted(server))}")
     authority = _ascii_authority(url, authority)

@@ -6,7 +6,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.documents.files import read_bytes
-from trio_sched.documents.go_text import printable
+from trio_sched.documents.go_text import printable, quote
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 
@@ -71,7 +71,7 @@ def read_token(path: str) -> str:
     try:
         content = read_bytes(path, max_bytes=_MAX_TOKEN_BYTES, pipe_wait_seconds=_PIPE_WAIT_SECONDS)
     except UNREADABLE as problem:
-        text = f'failed to read token file "{printable(path)}": {describe_open_error(path, problem)}'
+        text = f"failed to read token file {quote(path)}: {describe_open_error(path, problem)}"
         raise CredentialsError(text) from problem
     return token_in(content, path)
 
@@ -85,16 +85,16 @@ def token_in(content: bytes, path: str) -> str:
     shown = printable(path)
     if len(content) > _MAX_TOKEN_BYTES:
         size = f"it is larger than {_MAX_TOKEN_BYTES} bytes"
-        raise CredentialsError(f'failed to read token file "{shown}": open {shown}: {size}')
+        raise CredentialsError(f"failed to read token file {quote(path)}: open {shown}: {size}")
     try:
         token = content.decode().strip()
     except UnicodeDecodeError:
         # Without a cause: the text of a UnicodeDecodeError contains bytes of the token.
-        raise CredentialsError(f'failed to read token file "{shown}": it is not UTF-8 text') from None
+        raise CredentialsError(f"failed to read token file {quote(path)}: it is not UTF-8 text") from None
     if not token:
-        raise CredentialsError(f'read empty token from file "{shown}"')
+        raise CredentialsError(f"read empty token from file {quote(path)}")
     if problem_text := header_value_problem(token):
-        raise CredentialsError(f'token file "{shown}": the token {problem_text}')
+        raise CredentialsError(f"token file {quote(path)}: the token {problem_text}")
     return token
 
 

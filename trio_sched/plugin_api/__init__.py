@@ -5,6 +5,7 @@ This package and `trio_sched.testing` are the only ones with a stable API. A plu
     from trio_sched.plugin_api import NodeColumns, Pod, Verdicts, hookimpl, unschedulable
 """
 
+from trio_sched.documents.go_text import quote as quote
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
 from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields
@@ -191,6 +192,7 @@ from trio_sched.snapshot.node_selection import match_term as match_term
 from trio_sched.snapshot.node_selection import node_selector_matches as node_selector_matches
 from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
+from trio_sched.snapshot.node_selection import terms_problem as terms_problem
 from trio_sched.snapshot.pod_selector import NamespacedMatcher as NamespacedMatcher
 from trio_sched.snapshot.pod_selector import PodSelector as PodSelector
 from trio_sched.snapshot.pod_selector import select_pods as select_pods
@@ -382,6 +384,7 @@ __all__ = [
     "pending",
     "per_distinct_value",
     "pod_resources",
+    "quote",
     "replace_fields",
     "select_pods",
     "selector_of_map",
@@ -389,6 +392,7 @@ __all__ = [
     "style_of",
     "term_is_empty",
     "term_problem",
+    "terms_problem",
     "to_amounts",
     "to_builtins",
     "unresolvable",

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from trio_sched.objects.pod_requests import is_qualified_name
+from trio_sched.documents.go_text import quote
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.snapshot.label_text import is_label_value
+from trio_sched.snapshot.selector_problems import in_one_text, requirement_problems
 from trio_sched.snapshot.sized_cache import SizedCache
 
 _MAX_COMPILED = 4096
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 Requirement = tuple[str, str, frozenset[str]]
 """(key, operator, values)."""
@@ -119,25 +120,12 @@ def _compile(selector: LabelSelector) -> LabelMatcher:
 
 
 def _requirement(expression: LabelSelectorRequirement) -> Requirement:
-    values = expression.values or ()
-    match expression.operator:
-        case "In" | "NotIn":
-            if not values:
-                raise SelectorError("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
-        case "Exists" | "DoesNotExist":
-            if values:
-                raise SelectorError(
-                    f"values: Invalid value: {list(values)}: values set must be empty for exists and does not exist"
-                )
-        case operator:
-            raise SelectorError(f'"{operator}" is not a valid label selector operator')
-    return _checked(expression.key, expression.operator, values)
+    if expression.operator not in _OPERATORS:
+        raise SelectorError(f"{quote(expression.operator)} is not a valid label selector operator")
+    return _checked(expression.key, expression.operator, expression.values or ())
 
 
 def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    if not is_qualified_name(key):
-        raise SelectorError(f'key: Invalid value: "{key}": it is not a label key')
-    for value in values:
-        if not is_label_value(value):
-            raise SelectorError(f'values: Invalid value: "{value}": it is not a label value')
+    if problem := in_one_text(requirement_problems(key, operator, values or None)):
+        raise SelectorError(problem)
     return key, operator, frozenset(values)

@@ -10,7 +10,7 @@ from trio_sched.objects.selector import NodeSelector
 from trio_sched.snapshot.device_pools import Pool, PoolDevice, gather_pools
 from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.node_selection import match_node_selector, term_is_empty, term_problem
+from trio_sched.snapshot.node_selection import match_node_selector, terms_problem
 
 _SLACK = 100
 """Nodes that are gone whose devices may be kept."""
@@ -26,9 +26,8 @@ def check_node_selector(selector: NodeSelector) -> None:
     Raises:
         BadNodeSelector: it cannot.
     """
-    for term in selector.node_selector_terms or ():
-        if not term_is_empty(term) and (problem := term_problem(term)) is not None:
-            raise BadNodeSelector(problem)
+    if problem := terms_problem(selector.node_selector_terms or ()):
+        raise BadNodeSelector(problem)
 
 
 @define(eq=False)

@@ -4,6 +4,7 @@ Source: node selector semantics of Kubernetes 1.36, the terms that do not parse 
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 import numpy as np
 
@@ -13,57 +14,50 @@ from trio_sched.snapshot.arrays import BoolArray
 from trio_sched.snapshot.distinct_values import per_distinct_value
 from trio_sched.snapshot.label_text import is_label_value, parse_int64
 from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.selector_problems import in_one_text, term_problems
 from trio_sched.snapshot.topology_columns import ABSENT
 
 _NAME_FIELD = "metadata.name"
 
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
-
-def _requirement_problem(requirement: NodeSelectorRequirement) -> str | None:
-    """What makes *requirement* one that cannot be evaluated, or None if it is fine."""
+def _parses(requirement: NodeSelectorRequirement) -> bool:
+    """Whether *requirement* can be evaluated; what `requirement_problems` says, without its texts."""
     values = requirement.values or ()
     match requirement.operator:
         case "In" | "NotIn":
             if not values:
-                return "for 'in', 'notin' operators, values set can't be empty"
+                return False
         case "Exists" | "DoesNotExist":
             if values:
-                return "values set must be empty for exists and does not exist"
+                return False
         case "Gt" | "Lt":
-            if len(values) != 1:
-                return "for 'Gt', 'Lt' operators, exactly one value is required"
-            if parse_int64(values[0]) is None:
-                return "for 'Gt', 'Lt' operators, the value must be an integer"
-        case operator:
-            return f"{operator!r} is not a valid node selector operator; one of {', '.join(_OPERATORS)} is"
-    if not is_qualified_name(requirement.key):
-        return f"{requirement.key!r} is not a valid label key"
-    for value in values:
-        if not is_label_value(value):
-            return f"{value!r} is not a valid label value"
-    return None
+            if len(values) != 1 or parse_int64(values[0]) is None:
+                return False
+        case _:
+            return False
+    return is_qualified_name(requirement.key) and all(map(is_label_value, values))
 
 
-def _field_problem(requirement: NodeSelectorRequirement) -> str | None:
-    """What makes a ``matchFields`` *requirement* one that cannot be evaluated, or None if it is fine."""
-    if requirement.operator not in ("In", "NotIn"):
-        return f"{requirement.operator!r} is not a valid node field selector operator; In and NotIn are"
-    if len(requirement.values or ()) != 1:
-        count = len(requirement.values or ())
-        return f"unexpected number of values ({count}) for field {requirement.key!r}; one is allowed"
-    return None
+def _field_parses(requirement: NodeSelectorRequirement) -> bool:
+    """Whether a ``matchFields`` *requirement* can be evaluated."""
+    return requirement.operator in ("In", "NotIn") and len(requirement.values or ()) == 1
 
 
-def term_problem(term: NodeSelectorTerm) -> str | None:
-    """The first problem of *term*, or None."""
-    for requirement in term.match_expressions or ():
-        if problem := _requirement_problem(requirement):
-            return problem
-    for requirement in term.match_fields or ():
-        if problem := _field_problem(requirement):
-            return problem
-    return None
+def term_problem(term: NodeSelectorTerm, path: str = "") -> str | None:
+    """What is wrong with *term*, which stands at *path*, in the words of Kubernetes; None if it can be evaluated."""
+    if all(map(_parses, term.match_expressions or ())) and all(map(_field_parses, term.match_fields or ())):
+        return None
+    return in_one_text(term_problems(term, path))
+
+
+def terms_problem(terms: Iterable[NodeSelectorTerm | None]) -> str | None:
+    """What is wrong with *terms*, in one text; None if they can be evaluated. Those that are None or empty can."""
+    numbered = [
+        (f"[{index}]", term) for index, term in enumerate(terms) if term is not None and not term_is_empty(term)
+    ]
+    if not any(term_problem(term) for _path, term in numbered):
+        return None
+    return in_one_text(chain.from_iterable(term_problems(term, path) for path, term in numbered))
 
 
 def term_is_empty(term: NodeSelectorTerm) -> bool:
@@ -167,16 +161,11 @@ def node_selector_matches(selector: NodeSelector, name: str, labels: Mapping[str
     Raises:
         ValueError: no term matches, and at least one does not parse.
     """
-    first_problem: str | None = None
-    for term in selector.node_selector_terms or ():
-        if term_is_empty(term):
-            continue
-        if problem := term_problem(term):
-            first_problem = first_problem or problem
-        elif _term_matches(term, name, labels):
-            return True
-    if first_problem:
-        raise ValueError(first_problem)
+    terms = [term for term in selector.node_selector_terms or () if not term_is_empty(term)]
+    if any(term_problem(term) is None and _term_matches(term, name, labels) for term in terms):
+        return True
+    if problem := terms_problem(selector.node_selector_terms or ()):
+        raise ValueError(problem)
     return False
 
 

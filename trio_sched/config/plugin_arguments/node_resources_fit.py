@@ -6,10 +6,10 @@ from typing import Any, Final
 from trio_sched.config.decode import Given, GoType, ListOf, String, Struct
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import FeatureGates
-from trio_sched.config.names import label_key_problems
 from trio_sched.config.omit_empty import omit_empty
 from trio_sched.config.plugin_arguments import resource_spec, utilization_shape
 from trio_sched.config.problems import forbidden, invalid, required, unsupported
+from trio_sched.objects.names import label_key_problems
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs, RequestedToCapacityRatio, ScoringStrategy
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")

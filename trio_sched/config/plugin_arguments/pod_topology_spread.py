@@ -8,9 +8,9 @@ import msgspec
 from trio_sched.config.decode import Given, GoType, Integer, ListOf, MapOf, String, Struct
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import FeatureGates
-from trio_sched.config.names import label_key_problems
 from trio_sched.config.omit_empty import omit_empty
 from trio_sched.config.problems import duplicate, forbidden, invalid, invalid_name, required, unsupported
+from trio_sched.objects.names import label_key_problems
 from trio_sched.objects.pod import TopologySpreadConstraint
 from trio_sched.plugin_api.arguments import PodTopologySpreadArgs
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import define, field
 
+from trio_sched.daemon.log_queue import dropped_lines
 from trio_sched.daemon.metrics import client_series, component, plugin_metrics, process, scheduler_series
 from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
 from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES
@@ -97,6 +98,7 @@ class Collection:
         yield "trio_sched_event_loop_lag_seconds", [((), recorder.loop_lag)]
         yield "trio_sched_events_unsent", [((), float(sources.unsent_events()))]
         yield "trio_sched_events_dropped_total", [((), float(sources.dropped_events()))]
+        yield "trio_sched_log_lines_dropped_total", [((), float(dropped_lines()))]
         if sources.shows_information:
             yield from self._information
 

@@ -63,6 +63,11 @@ OWN_FAMILIES: Final = (
     Family("trio_sched_events_unsent", Type.GAUGE, "Recorded events that the API server does not have yet."),
     Family("trio_sched_events_dropped_total", Type.COUNTER, "Events that were not sent because too many waited."),
     Family(
+        "trio_sched_log_lines_dropped_total",
+        Type.COUNTER,
+        "Lines of the log that were not written because nobody read it, or the disk was full or slow.",
+    ),
+    Family(
         "trio_sched_cache_drift_total",
         Type.COUNTER,
         "Objects about which the cache was wrong, by what was wrong; rejectedChange is a change that did not fit the cache.",
