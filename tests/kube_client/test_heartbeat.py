@@ -247,17 +247,30 @@ async def test_a_server_that_refuses_everything_is_asked_ever_less(autojump_cloc
         assert trio.current_time() - over_at <= 10.5
 
 
-async def test_new_connections_that_hang_hold_up_nothing_once_newer_ones_work(autojump_clock: MockClock) -> None:
+async def test_new_connections_that_hang_hold_up_nothing_once_newer_ones_work(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     async with process() as running:
         await trio.sleep(10)
         running.network.new_are_silent = True
         running.network.silence()
-        await trio.sleep(20)
+        await trio.sleep(15)
+        failures: list[str] = []
+
+        async def bind() -> None:
+            try:
+                await running.client.call(b"POST", b"/api/v1/namespaces/x/pods/y/binding", body=b"{}")
+            except ConnectionFailed as problem:
+                failures.append(str(problem))
+
+        nursery.start_soon(bind)
+        await trio.sleep(5)
         over_at = trio.current_time()
         running.network.new_are_silent = False
         await running.connected()
         await trio.sleep(1.4)
         assert running.api.count("watch", over_at) == 2
+        assert failures == ["http://api.test: http2: client connection lost"]
 
 
 async def test_a_thousand_clients_do_not_come_back_in_the_same_moment(autojump_clock: MockClock) -> None:

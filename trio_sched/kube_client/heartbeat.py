@@ -103,7 +103,7 @@ class Heartbeat:
             old = None
         if old is None:
             old = next(filter(None, (pool.take_idle() for pool in self._pools)), None)
-        asked_at = trio.current_time()
+        asked_at = tried_at = trio.current_time()
         is_alive = False
         async with trio.open_nursery() as nursery:
 
@@ -126,7 +126,7 @@ class Heartbeat:
                 nursery.start_soon(ask_old, old, ended)
                 with trio.move_on_after(ANSWER_SECONDS):
                     await ended.wait()
-            self._connection = await self._connect_anew()
+            self._connection, tried_at = await self._connect_anew()
             nursery.cancel_scope.cancel()
         now = self._checked_at = trio.current_time()
         if self._connection is None:
@@ -135,15 +135,15 @@ class Heartbeat:
             old.close()
         if not is_alive and (old is not None or now - asked_at > ANSWER_SECONDS):
             for pool in self._pools:
-                pool.drop_silent(asked_at)
+                pool.drop_silent(tried_at)
         if reachability.is_lost:
             reachability.answered()
 
-    async def _connect_anew(self) -> Http1Connection:
-        """A new connection on which the server has answered; tried until there is one."""
+    async def _connect_anew(self) -> tuple[Http1Connection, float]:
+        """A new connection on which the server has answered, and when that try began; tried until there is one."""
         reachability = self.reachability
         began = trio.current_time()
-        working: list[Http1Connection] = []
+        working: list[tuple[Http1Connection, float]] = []
         attempts: list[trio.CancelScope] = []
         is_refusing = False
         async with trio.open_nursery() as nursery:
@@ -152,7 +152,8 @@ class Heartbeat:
                 nonlocal is_refusing
                 with scope:
                     try:
-                        working.append(await self._dial_and_ask())
+                        tried_at = trio.current_time()
+                        working.append((await self._dial_and_ask(), tried_at))
                         nursery.cancel_scope.cancel()
                     except _BROKEN:
                         is_refusing = False
@@ -174,7 +175,7 @@ class Heartbeat:
                     await trio.sleep(max(self.random.uniform(*_NEXT_TRY_SECONDS), shortest))
                 elif len(attempts) >= MAX_TRIES_AT_ONCE:
                     attempts[0].cancel()
-        for spare in working[1:]:
+        for spare, _ in working[1:]:
             spare.close()
         return working[0]
 
