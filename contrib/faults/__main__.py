@@ -76,7 +76,8 @@ async def _outcome(here: World, fault: Fault) -> Outcome:
             except NotBound:
                 outcome.seconds.append(math.inf)
             nursery.cancel_scope.cancel()
-        outcome.problems += await problems_of(here)
+        outcome.problems += [*here.problems, *await problems_of(here)]
+        here.problems.clear()
         await trio.sleep(PAUSE_SECONDS)
     outcome.answers = list(here.answers)
     here.answers.clear()

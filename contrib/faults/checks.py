@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
-import httpx
+import msgspec
 import trio
 
 from contrib.faults.load import CLAIM_PATH
@@ -123,9 +123,7 @@ def _is_busy(in_flight: dict[str, Any], cache: dict[str, Any]) -> bool:
 
 
 async def _page(here: World, name: str) -> Any:
-    url = f"https://127.0.0.1:{here.secure_port}/debug/scheduler/{name}"
-    async with httpx.AsyncClient(verify=False, trust_env=False, timeout=10) as client:
-        return (await client.get(url)).raise_for_status().json()
+    return msgspec.json.decode(await here.page(f"/debug/scheduler/{name}"))
 
 
 def _node_of(pod: dict[str, Any]) -> str:

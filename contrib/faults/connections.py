@@ -8,6 +8,8 @@ from contrib.faults.load import POD_PATH
 from contrib.faults.relay import READ_BYTES, Mode
 from contrib.faults.world import World
 
+SMALL_REQUESTS_PER_MINUTE = 4
+
 
 async def _during(here: World, mode: Mode, seconds: float) -> None:
     here.relay.mode = mode
@@ -120,3 +122,33 @@ async def bound_meanwhile(here: World) -> None:
         await here.call(b"POST", f"{POD_PATH}/{name}/binding".encode(), binding)
     await trio.sleep(2)
     await here.relay.listen()
+
+
+async def quiet(here: World, *, minutes: int) -> None:
+    """Nothing happens at all: that must not be an error, and costs few requests."""
+    begin = here.scheduler.log_file.stat().st_size
+    before, requests = await _watch_counts(here), here.relay.requests
+    await trio.sleep(60.0 * minutes)
+    after, requests = await _watch_counts(here), here.relay.requests - requests
+    lines = here.scheduler.log_file.read_bytes()[begin:].decode(errors="replace").splitlines()
+    here.problems += [line for line in lines if line.startswith("E")][:3]
+    if not here.is_ours:
+        return
+    if after["lists"] != before["lists"]:
+        here.problems.append(f"{after['lists'] - before['lists']:.0f} lists on a quiet cluster")
+    # A watch that the server has ended is begun anew, with the pieces of a handshake.
+    allowed = SMALL_REQUESTS_PER_MINUTE * minutes + 4 * (after["restarts"] - before["restarts"]) + 4
+    if requests > allowed:
+        here.problems.append(f"{requests} requests in {minutes} quiet minutes, where {allowed:.0f} are allowed")
+
+
+async def _watch_counts(here: World) -> dict[str, float]:
+    """How often trio-sched has listed and begun watches; nothing for others."""
+    if not here.is_ours:
+        return {}
+    counts = {"lists": 0.0, "restarts": 0.0}
+    for line in (await here.page("/metrics")).splitlines():
+        for name in counts:
+            if line.startswith(f"trio_sched_watch_{name}_total{{"):
+                counts[name] += float(line.rpartition(" ")[2])
+    return counts

@@ -45,6 +45,7 @@ _CLOCK = "" if processes.FAKETIME.exists() else "needs libfaketime (Debian's pac
 _STATIC = "a static executable takes no other clock"
 
 FAULTS = (
+    Fault(name="nothing at all for 4 minutes", inject=partial(connections.quiet, minutes=4), quiet=True, fresh=True),
     Fault(name="connections reset for 5 s", inject=partial(connections.reset, seconds=5), fresh=True),
     Fault(name="connections reset for 30 s", inject=partial(connections.reset, seconds=30), fresh=True),
     Fault(name="reset for 5 s, four times", inject=partial(connections.reset, seconds=5), times=4, fresh=True),

@@ -79,6 +79,8 @@ class Relay:
     """A connection is reset once it has brought so many bytes to the client."""
     accepted: int = field(init=False, default=0)
     """How many connections there were."""
+    requests: int = field(init=False, default=0)
+    """How many pieces clients have sent; of a client that is quiet each is a request, or a part of a handshake."""
     flows: set[Flow] = field(init=False, factory=set)
     _nursery: trio.Nursery = field(init=False)
     _listening: trio.CancelScope | None = field(init=False, default=None)
@@ -182,6 +184,8 @@ class Relay:
             while received := await source.receive_some(self.piece_bytes):
                 if is_answer:
                     await self._answering.wait()
+                else:
+                    self.requests += 1
                 if self.delay_seconds:
                     await trio.sleep(self.delay_seconds)
                 await flow.forwarding.wait()

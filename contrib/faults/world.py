@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx
 import msgspec
 import trio
 from attrs import define, evolve, field
@@ -53,6 +54,8 @@ class World:
     """Whether the scheduler answers requests of anybody, and its log can be read."""
     answers: list[str] = field(init=False, factory=list)
     """What both schedulers must have done alike."""
+    problems: list[str] = field(init=False, factory=list)
+    """What a fault has found not to hold."""
     _numbers: Callable[[], int] = field(init=False, factory=lambda: itertools.count().__next__)
 
     @property
@@ -104,6 +107,12 @@ class World:
         began = trio.current_time()
         await self.wait_bound(await self.create_pod())
         return trio.current_time() - began
+
+    async def page(self, path: str) -> str:
+        """What the scheduler's own endpoints say at *path*."""
+        async with httpx.AsyncClient(verify=False, trust_env=False, timeout=10) as client:
+            answer = await client.get(f"https://127.0.0.1:{self.secure_port}{path}")
+        return answer.raise_for_status().text
 
     async def restart_scheduler(self, number: int = signal.SIGKILL) -> float:
         """A fresh process; returns how long it took from its start until it has bound a pod."""
