@@ -16,6 +16,7 @@ from contrib.faults.checks import problems_of
 from contrib.faults.faults import FAULTS, Fault
 from contrib.faults.table import OURS, THEIRS, Outcome, Table
 from contrib.faults.world import TRIO_SCHED, NotBound, World, world
+from trio_sched.errors import first_leaf
 
 PAUSE_SECONDS = 2.0
 """Between two faults."""
@@ -54,31 +55,42 @@ async def _run(
         for fault in faults:
             if fault.only_ours and not here.is_ours:
                 continue
-            outcome = await _outcome(here, fault)
+            outcome = await outcome_of(here, fault)
             table.add(name, fault, outcome)
             click.echo(f"{name:15} {fault.name:60} {outcome}", err=True)
 
 
-async def _outcome(here: World, fault: Fault) -> Outcome:
+async def _once(here: World, fault: Fault, outcome: Outcome) -> None:
+    async with trio.open_nursery() as nursery:
+        if not fault.quiet:
+            nursery.start_soon(here.load.run)
+        try:
+            measured = await fault.inject(here)
+            outcome.seconds.append(measured if measured is not None else await here.seconds_to_bind())
+        except NotBound:
+            outcome.seconds.append(math.inf)
+        nursery.cancel_scope.cancel()
+    outcome.problems += [*here.problems, *await problems_of(here)]
+    here.problems.clear()
+    await trio.sleep(PAUSE_SECONDS)
+
+
+async def outcome_of(here: World, fault: Fault) -> Outcome:
+    """Make *fault*, as often as it says; a fault that cannot be made is a problem in its outcome."""
     outcome = Outcome()
     if fault.missing:
         outcome.problems.append(f"left out: {fault.missing}")
         return outcome
-    if fault.fresh:
-        await here.restart_scheduler()
-    for _ in range(fault.times):
-        async with trio.open_nursery() as nursery:
-            if not fault.quiet:
-                nursery.start_soon(here.load.run)
-            try:
-                measured = await fault.inject(here)
-                outcome.seconds.append(measured if measured is not None else await here.seconds_to_bind())
-            except NotBound:
-                outcome.seconds.append(math.inf)
-            nursery.cancel_scope.cancel()
-        outcome.problems += [*here.problems, *await problems_of(here)]
-        here.problems.clear()
-        await trio.sleep(PAUSE_SECONDS)
+    try:
+        if fault.fresh:
+            await here.restart_scheduler()
+        for _ in range(fault.times):
+            await _once(here, fault, outcome)
+    except Exception as problem:  # the other faults can be made all the same
+        outcome.seconds.append(math.inf)
+        leaf = first_leaf(problem) if isinstance(problem, BaseExceptionGroup) else problem
+        outcome.problems.append(f"could not be made: {leaf!r}"[:300])
+        await here.repair()
     outcome.answers = list(here.answers)
     here.answers.clear()
     return outcome

@@ -130,6 +130,15 @@ class ControlPlane:
         await self.api_server.start()
         await self.wait_ready()
 
+    async def restart(self) -> None:
+        """Start both anew."""
+        for server in (self.api_server, self.etcd):
+            if server.process is not None and server.process.poll() is None:
+                server.resume()
+            await server.stop(signal.SIGKILL)
+        await self.start_etcd()
+        await self.start_api_server()
+
     async def wait_ready(self) -> None:
         """Wait until the API server is ready."""
         with trio.fail_after(READY_SECONDS):

@@ -11,8 +11,8 @@ import msgspec
 import trio
 from attrs import define, field
 
-from trio_sched.kube_client.connection import JSON, KubeClient
-from trio_sched.kube_client.errors import KubeClientError
+from trio_sched.kube_client.connection import JSON, MERGE_PATCH, KubeClient
+from trio_sched.kube_client.errors import KubeClientError, NotFound
 
 NODES = 8
 PODS_PER_SECOND = 4.0
@@ -72,6 +72,8 @@ class Load:
     random: Random
     fitting: dict[str, None] = field(init=False, factory=dict)
     too_large: dict[str, None] = field(init=False, factory=dict)
+    _claims: dict[str, bool] = field(init=False, factory=dict)
+    """The claims that exist, and whether their pod does."""
     _count: int = field(init=False, default=0)
 
     async def run(self) -> None:
@@ -88,6 +90,7 @@ class Load:
             await self._delete(self.fitting)
         if len(self.too_large) > 5:
             await self._delete(self.too_large)
+        await self._release_claims()
         match self.random.randrange(8):
             case 0:
                 await self._create(pod_manifest(name, cpu=TOO_MUCH_CPU), self.too_large)
@@ -114,31 +117,40 @@ class Load:
         kept_in[manifest["metadata"]["name"]] = None
 
     async def _create_with_device(self, name: str) -> None:
-        claims = sum(1 for other in self.fitting if other.endswith("-gpu"))
-        if claims >= 8:  # of twelve devices
+        if len(self._claims) >= 8:  # of twelve devices
             return
+        self._claims[f"{name}-gpu"] = False
         request = {"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASS}}
         claim = {"metadata": {"name": f"{name}-gpu"}, "spec": {"devices": {"requests": [request]}}}
         await self._post(CLAIM_PATH, claim)
-        await self._create(
-            pod_manifest(f"{name}-gpu", resourceClaims=[{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]),
-            self.fitting,
-        )
+        claims = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
+        await self._create(pod_manifest(f"{name}-gpu", resourceClaims=claims), self.fitting)
+        self._claims[f"{name}-gpu"] = True
 
     async def _delete(self, among: dict[str, None]) -> None:
         if not among:
             return
         name = next(iter(among))
         del among[name]  # whether it is deleted or not, nothing is expected of it any more
-        await self.client.call(b"DELETE", f"{POD_PATH}/{name}".encode())
-        if name.endswith("-gpu"):
-            # As the controller does: nobody uses it any more.
-            await self._patch_status(f"{CLAIM_PATH}/{name}", {"status": None})
-            await self.client.call(b"DELETE", f"{CLAIM_PATH}/{name}".encode())
+        if name in self._claims:
+            self._claims[name] = False
+        with suppress(NotFound):
+            await self.client.call(b"DELETE", f"{POD_PATH}/{name}".encode())
 
-    async def _patch_status(self, path: str, body: dict[str, Any]) -> None:
-        headers = b"Content-Type: application/merge-patch+json\r\n"
-        await self.client.call(b"PATCH", f"{path}/status".encode(), headers=headers, body=msgspec.json.encode(body))
+    async def _release_claims(self) -> None:
+        """Delete the claims of pods that are to be gone, as a controller does; tried again until it has worked."""
+        for name in [name for name, has_pod in self._claims.items() if not has_pod]:
+            with suppress(NotFound):
+                await self.client.call(b"DELETE", f"{POD_PATH}/{name}".encode())
+            path = f"{CLAIM_PATH}/{name}"
+            with suppress(NotFound):
+                await self._patch(f"{path}/status", {"status": None})
+                await self._patch(path, {"metadata": {"finalizers": None}})
+                await self.client.call(b"DELETE", path.encode())
+            del self._claims[name]
+
+    async def _patch(self, path: str, body: dict[str, Any]) -> None:
+        await self.client.call(b"PATCH", path.encode(), headers=MERGE_PATCH, body=msgspec.json.encode(body))
 
     async def _post(self, path: str, manifest: dict[str, Any]) -> None:
         await self.client.call(b"POST", path.encode(), headers=JSON, body=msgspec.json.encode(manifest))

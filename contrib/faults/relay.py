@@ -110,6 +110,14 @@ class Relay:
         self._listening = trio.CancelScope()
         await self._nursery.start(self._accept, listeners, self._listening)
 
+    async def restart(self) -> None:
+        """Reset everything, and forward from now on."""
+        self.mode, self.delay_seconds, self.piece_bytes, self.cut_after_bytes = Mode.FORWARD, 0.0, READ_BYTES, None
+        self.release_answers()
+        self.refuse()
+        self.reset_all()
+        await self.listen()
+
     def refuse(self) -> None:
         """Close the port: new connections are refused by the kernel."""
         assert self._listening is not None

@@ -118,7 +118,7 @@ async def throttle(here: World, *, seconds: float) -> None:
     }
     schema = {
         "metadata": {"name": "faults"},
-        "spec": {"priorityLevelConfiguration": {"name": "faults"}, "matchingPrecedence": 1, "rules": [rule]},
+        "spec": {"priorityLevelConfiguration": {"name": "faults"}, "matchingPrecedence": 2, "rules": [rule]},
     }
     await here.call(b"POST", f"{_FLOW}/prioritylevelconfigurations".encode(), level)
     await here.call(b"POST", f"{_FLOW}/flowschemas".encode(), schema)

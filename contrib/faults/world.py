@@ -120,6 +120,12 @@ class World:
         await self.scheduler.start()
         return await self.seconds_to_bind()
 
+    async def repair(self) -> None:
+        """End every fault, with servers and a scheduler that were started anew."""
+        await self.plane.restart()
+        await self.relay.restart()
+        await self.restart_scheduler()
+
     @asynccontextmanager
     async def changed_scheduler(self, **changes: Any) -> AsyncIterator[None]:
         """Another process inside the block, with *changes* to how it is started; afterwards one as before."""

@@ -28,7 +28,7 @@ CONNECTION_AGE_SECONDS: Final = 45.0
 """The connection for it is used so often in any case; servers and load balancers close what is idle for a minute."""
 ANSWER_SECONDS: Final = 0.5
 """A connection that is silent for so long is compared with a new one. The request needs no storage."""
-TRY_SECONDS: Final = 1.0
+TRY_SECONDS: Final = 0.7
 """So long a new connection and its answer are waited for, before another one is tried beside it."""
 MAX_TRIES_AT_ONCE: Final = 5
 SUSPICIOUS_SECONDS: Final = 1.0
