@@ -182,7 +182,7 @@ async def replace_client_authority(here: World) -> float:
     certificate, key = here.folder / "client.pem", here.folder / "client.key"
 
     def write_client(authority: trustme.CA) -> None:
-        leaf = authority.issue_cert(common_name="admin", organization_name="system:masters")
+        leaf = authority.issue_cert("scheduler.test", common_name="admin", organization_name="system:masters")
         leaf.cert_chain_pems[0].write_to_path(certificate)
         leaf.private_key_pem.write_to_path(key)
 
