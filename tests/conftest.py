@@ -6,6 +6,7 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import trio
 
@@ -16,6 +17,11 @@ pytest.register_assert_rewrite(*(module.stem for module in SUPPORT.glob("*.py"))
 # Under nohup, or behind a shell's "&", they are ignored, by all processes that tests start as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("without deadline", deadline=None)
+hypothesis.settings.load_profile("without deadline")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -99,6 +99,23 @@ async def test_connection_close_is_honoured(start_server: StartServer) -> None:
     assert server.connections == 2
 
 
+@pytest.mark.parametrize(
+    "more", [b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nlate", b"\r\nno HTTP\r\n\r\n", b"HTTP/1.1 4"]
+)
+async def test_what_follows_a_response_unasked_does_not_change_it_and_ends_the_connection(
+    start_server: StartServer, more: bytes
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.raw(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}" + more)
+
+    server = await start_server(handler)
+    async with unlimited(server.settings) as client:
+        for _ in range(2):
+            reply = await client.request(b"POST", b"/x")
+            assert (reply.status, reply.body) == (201, b"{}")
+    assert server.connections == 2
+
+
 async def test_a_hundred_continue_is_not_the_answer(start_server: StartServer) -> None:
     async def hesitant(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\n")

@@ -27,6 +27,9 @@ from trio_sched.kube_client.server_url import host_and_port, host_header_of, nor
             "https://b\u00fc..x",
             'parse "https://b\u00fc..x": invalid host "b\u00fc..x": it is no internationalised domain name',
         ),
+        ("h]", 'parse "http://h]": invalid character "]" in host name'),
+        ("https://h[x:1", 'parse "https://h[x:1": invalid character "[" in host name'),
+        ('https://[::1%25e["%25]', r'parse "https://[::1%25e[\"%25]": invalid URL escape "%25"'),
         ("https://[fe80::1%eth0]", 'parse "https://[fe80::1%eth0]": invalid URL escape "%et"'),
         (
             "https://me:s3cr3t@a..b",

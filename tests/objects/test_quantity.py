@@ -14,6 +14,7 @@ from trio_sched.objects.quantity import (
     to_milli,
     to_units,
 )
+from trio_sched.objects.quantity_text import QuantityStyle, style_of
 
 REPEATABLE = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 
@@ -149,3 +150,9 @@ def test_a_number_with_a_fraction_means_what_it_says(digits: int, places: int, s
 )
 def test_numbers_of_any_length_are_read(text: str | int, units: int) -> None:
     assert to_units(parse_nano(text)) == units
+
+
+def test_blanks_around_a_quantity_change_neither_its_value_nor_its_style() -> None:
+    assert parse_nano(" 5Gi\n") == parse_nano("5Gi")
+    assert style_of(" 5Gi\n") is QuantityStyle.BINARY
+    assert style_of("\n-\n") is style_of("-")

@@ -195,9 +195,17 @@ class Http1Connection:
         except httptools.HttpParserUpgrade as problem:
             raise ProtocolViolation(f"{MALFORMED_RESPONSE}: it switches to another protocol unasked") from problem
         except httptools.HttpParserError as problem:
+            if self._complete:  # what is wrong follows the response: whatever that is, it is no answer
+                self.reusable = False
+                return
             raise ProtocolViolation(f"{MALFORMED_RESPONSE}: {problem}") from problem
 
     # Callbacks of the parser.
+
+    def on_message_begin(self) -> None:
+        """A response begins: the one that was asked for, or one after it, which must not change that one."""
+        if self._complete:
+            raise ProtocolViolation("a response without a request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header line, or a trailer after a chunked body."""

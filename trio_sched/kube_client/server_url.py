@@ -14,6 +14,8 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _PASSWORD = re.compile(r"^([^/?#]*//)?([^/?#@:]*):([^/?#]*)@")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}")
 _KEPT_IN_PATHS = "/%:@!$&'()*+,;=-._~"
+_ZONE = re.compile(r"25[-.~\w]+", re.ASCII)
+"""Of an IPv6 address, behind the ``%``."""
 _MAX_LABEL, _MAX_NAME = 63, 253
 
 
@@ -38,7 +40,7 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
     if not authority or authority.startswith(":"):
         raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(surely_redacted(server))}")
     authority = _ascii_authority(url, authority)
-    path = urlsplit(f"//{authority}{after_authority}").path.rstrip("/")
+    path = re.split(r"[?#]", after_authority, maxsplit=1)[0].rstrip("/")
     if bad := _BAD_ESCAPE.search(path):
         raise _unparsable(url, f"invalid URL escape {quote(bad.group())}")
     return f"{scheme.lower()}://{authority}{percent_encode(path, safe=_KEPT_IN_PATHS)}"
@@ -89,7 +91,7 @@ def host_problem(host: str) -> str:
         name = ascii_host(host)
     except ValueError:
         return "it is no internationalised domain name"
-    if bad := re.search(r"[\x00-\x20\"<>^`{|}\\\x7f]", name):
+    if bad := re.search(r"[][\x00-\x20\"<>^`{|}\\\x7f]", name):
         return f"invalid character {quote(bad.group())} in host name"
     labels = name.removesuffix(".").split(".")
     if not all(1 <= len(label) <= _MAX_LABEL for label in labels):
@@ -118,7 +120,7 @@ def _check_authority(url: str, authority: str) -> None:
             raise _unparsable(url, "missing ']' in host")
         _check_port(url, after)
         address, percent, zone = inner.partition("%")
-        if percent and not (zone.startswith("25") and len(zone) > 2):
+        if percent and not _ZONE.fullmatch(zone):
             raise _unparsable(url, f"invalid URL escape {quote((percent + zone)[:3])}")
         try:
             ipaddress.IPv6Address(address)
@@ -127,7 +129,7 @@ def _check_authority(url: str, authority: str) -> None:
         return
     host, colon, port = authority.partition(":")
     _check_port(url, colon + port)
-    if bad := re.search(r"[ \"<>^`{|}\\]", host):
+    if bad := re.search(r"[][ \"<>^`{|}\\]", host):
         raise _unparsable(url, f"invalid character {quote(bad.group())} in host name")
 
 

@@ -25,7 +25,7 @@ def style_of(quantity: Quantity) -> QuantityStyle:
     Raises:
         QuantityError: it is no quantity.
     """
-    text = quantity if isinstance(quantity, str) else repr(quantity)
+    text = quantity.strip() if isinstance(quantity, str) else repr(quantity)
     if split_quantity(text).is_binary:
         return QuantityStyle.BINARY
     body = text.rstrip("0123456789")
