@@ -136,6 +136,14 @@ MAX_END_SECONDS: Final = 25.0
 """If a hook that is cancelled still runs so long after the end began, the process ends without it: before a kubelet
 kills it (30 s by default), and in any case when the lease is lost, because another instance leads then."""
 
+# --- memory
+FREE_MEMORY_SECONDS: Final = 60.0
+"""How often it is looked whether memory is not needed any more."""
+WORTH_TRIMMING_BYTES: Final = 16 * 1024 * 1024
+"""After growth by so much free memory is returned to the system at once, and soon again after so much was returned;"""
+MAX_TRIM_PAUSE: Final = 10
+"""else only every so many times."""
+
 # --- the log
 LOG_BATCH_SECONDS: Final = 0.1
 """A line below a warning waits for others for so long."""

@@ -1,12 +1,13 @@
 """Devices of the cluster: the slices that offer them, the claims that have them, and what each node can use.
 
 Slices are indexed by node, since most are for one node. What a node can use is put together when it is asked for, and
-again after a slice of one of its pools has changed. Costs nothing where there are no slices and no claims.
+dropped when a slice of one of its pools changes. Costs nothing where there are no slices and no claims.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from attrs import define, field
 
@@ -37,12 +38,8 @@ class DeviceTable:
     """Called with the node whose devices have changed, or some device of which was allocated or freed; None: any."""
     allocated: AllocatedDevices = field(factory=AllocatedDevices)
     claims: ClaimCache = field(init=False)
-    generation: int = 0
-    """Counts changes of slices."""
-    generation_of_node: dict[str, int] = field(factory=dict)
-    """Node → the generation in which a slice changed that is for it alone."""
-    shared_generation: int = 0
-    """The generation in which another slice changed."""
+    put_together: dict[bool, dict[str, Any]] = field(factory=dict)
+    """Whether pools can be partitioned → node → what is made of its devices, until they change or the node is gone."""
     _slices: dict[str, SliceEntry] = field(factory=dict)
     _of_node: dict[str, dict[str, SliceEntry]] = field(factory=dict)
     _shared: dict[str, SliceEntry] = field(factory=dict)
@@ -67,6 +64,19 @@ class DeviceTable:
 
     def __len__(self) -> int:
         return len(self._slices)
+
+    def has_own_slices(self, node_name: str) -> bool:
+        """Whether there are slices for the node alone."""
+        return node_name in self._of_node
+
+    def forget_node(self, node_name: str) -> None:
+        """Drop what is put together for the node: its devices have changed, or it is gone."""
+        for by_node in self.put_together.values():
+            by_node.pop(node_name, None)
+
+    def forget_unused(self) -> None:
+        """Forget what is shared by equal devices that are all gone."""
+        self._models.forget_unused()
 
     def slices_for(self, node_name: str) -> Iterator[SliceEntry]:
         """The slices that may be for the node."""
@@ -157,7 +167,6 @@ class DeviceTable:
             del of_node[name]
             if not of_node:
                 del self._of_node[node_name]
-                self.generation_of_node.pop(node_name, None)
             for device in entry.devices:
                 nodes = self._nodes_of_device[device.id]
                 nodes[node_name] -= 1
@@ -168,21 +177,16 @@ class DeviceTable:
         self._slice_changed(entry)
 
     def _slice_changed(self, entry: SliceEntry) -> None:
-        self.generation += 1
-        own = entry.slice.spec.node_name or ""
-        if own in self._of_node:
-            self.generation_of_node[own] = self.generation
         of_pool = self._of_pool.get(entry.pool_key)
         others = () if of_pool is None else of_pool.entries.values()
         is_local = entry.is_for_one_node and len(others) <= _MANY_SLICES
         if not is_local or any(not one.is_for_one_node for one in others):
-            self.shared_generation = self.generation
+            self.put_together.clear()
             self.on_change(None)
             return
-        nodes = {one.slice.spec.node_name or "" for one in others} | {own}
-        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
-            if node_name in self._of_node:
-                self.generation_of_node[node_name] = self.generation
+        # A pool may have slices for several nodes: all of them see whether it is complete.
+        for node_name in {one.slice.spec.node_name or "" for one in (entry, *others)}:
+            self.forget_node(node_name)
             self.on_change(node_name)
 
     def _allocation_changed(self, device: DeviceId) -> None:
