@@ -18,7 +18,11 @@ LARGE_BYTES = 200 * 1024
 DRIVER = "soak.example.com"
 HOSTNAME = "kubernetes.io/hostname"
 GATES = "GenericWorkload=true,GangScheduling=true"
-API_SERVER_FLAGS = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+API_SERVER_FLAGS = (
+    f"--feature-gates={GATES}",
+    "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+    "--event-ttl=10m",
+)
 SCHEDULER_FLAGS = (f"--feature-gates={GATES}",)
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -72,7 +72,7 @@ WIDGETS = CustomResource("example.com", "v1", "Widget")
 BOUNDED = re.compile(
     r"""_lru_cache_wrapper | \._values\[          # caches with a limit in bytes or texts
     | _shapes\._shapes | selectors\._expressions
-    | _classes\._labels\._by_value | _budget\._computed | _columns\[.*\]\.values\._ids
+    | _classes\._labels\._by_ | _budget\._computed | _columns\[.*\]\.values\._ids
     # what the objects of a kind say, until somebody asks for it who needs these objects
     | \[_storage\]\.(_claimed|_pools) | \[_attached\]\.attachments | \[_csi_nodes\]\.(limits|lowest_limits)
     | \[_classes\]\._class_of | \[_constraints\]\._services | \.parts\._budgets""",
@@ -109,6 +109,7 @@ def objects() -> dict[str, list[Any]]:
                 taints=[f"{GONE}-soft=x:PreferNoSchedule"],
             ),
             node(f"{GONE}-full", cpu=2, labels={**of_node, HOST: f"{GONE}-full"}),
+            node(f"{GONE}-slow", cpu=2, labels={**of_node, HOST: f"{GONE}-slow"}),
             node(f"{GONE}-tainted", labels={HOST: f"{GONE}-tainted"}, taints=[f"{GONE}-taint={GONE}:NoSchedule"]),
         ],
         "StorageClass": [
@@ -171,11 +172,12 @@ def objects() -> dict[str, list[Any]]:
 
 
 def pods(labels: Mapping[str, str], web: str) -> Iterator[Any]:
-    on_large, on_full = {HOST: f"{GONE}-node"}, {HOST: f"{GONE}-full"}
+    on_large, on_full, on_slow = ({HOST: f"{GONE}-{name}"} for name in ("node", "full", "slow"))
     here = term(f"{LABEL} In {GONE}")
     settings: dict[str, dict[str, Any]] = {
         "plain": {"node_selector": {LABEL: GONE}, "image": f"registry.test/{GONE}:1"},
         "victim": {"cpu": 2, "priority": -5, "node_selector": on_full, "grace_seconds": 5},
+        "slow-victim": {"cpu": 2, "priority": -5, "node_selector": on_slow, "grace_seconds": 600},
         "large": {"cpu": 100},
         "nowhere": {"node_selector": {f"{GONE}-nothing": GONE}},
         "gated": {"gates": [f"{GONE}-gate"]},
@@ -208,6 +210,10 @@ def pods(labels: Mapping[str, str], web: str) -> Iterator[Any]:
         "of-another": {"scheduler_name": f"{GONE}-scheduler"},
         "preemptor": {"cpu": 2, "priority": 100, "node_selector": on_full},
         "preemptor-in-vain": {"cpu": 3, "priority": 100, "node_selector": on_full},
+        "nominated": {"cpu": 2, "priority": 100, "node_selector": on_slow},
+        "beside-nominated-1": {"cpu": 1, "priority": 50, "node_selector": on_slow},
+        "beside-nominated-2": {"cpu": 1, "priority": 50, "node_selector": on_slow, "host_ports": [9090]},
+        "above-nominated": {"priority": 200, "node_selector": on_slow},
         "unbound": {"node_selector": on_large},
     }
     for name, given in settings.items():
@@ -235,11 +241,11 @@ async def create_all(cluster: VirtualCluster) -> list[Any]:
     return created
 
 
-async def delete_all(cluster: VirtualCluster, created: list[Any]) -> None:
+async def delete_all(cluster: VirtualCluster, created: list[Any], *, pause_seconds: float) -> None:
     for one in created:
         with gone_is_fine():
             await cluster.delete(one, grace_seconds=0)
-        await trio.sleep(0.3)
+        await trio.sleep(pause_seconds)
     await trio.sleep(10)
     store = cluster.api.store
     for collection in list(store._collections):  # whatever its finalizers wait for
@@ -288,13 +294,17 @@ def test_every_kind_that_is_watched_is_among_the_objects() -> None:
     assert objects().keys() == {*KINDS, *WATCHED_ANYWAY, WIDGETS.kind}
 
 
+@pytest.mark.parametrize("pause_seconds", [0.0, 0.3], ids=["at once", "slowly"])
 @pytest.mark.parametrize("nodes_first", [False, True], ids=["pods first", "nodes first"])
-async def test_nothing_is_kept_of_objects_that_are_gone(nodes_first: bool, autojump_clock: MockClock) -> None:
+async def test_nothing_is_kept_of_objects_that_are_gone(
+    nodes_first: bool, pause_seconds: float, autojump_clock: MockClock
+) -> None:
     async with virtual_cluster(nodes=2, gates=GATES, plugins=[Widgets], custom_resources=[WIDGETS]) as cluster:
         with garbage_kept() as garbage:
             created = await create_all(cluster)
             assert held(scheduler_roots(), at_least=LARGE)
-            await delete_all(cluster, created[1:] + created[:1] if nodes_first else created[::-1])
+            in_order = created[1:] + created[:1] if nodes_first else created[::-1]
+            await delete_all(cluster, in_order, pause_seconds=pause_seconds)
             await trio.sleep(100)
             assert held(scheduler_roots(), at_least=LARGE) == []
         assert held(garbage, at_least=LARGE) == []

@@ -14,8 +14,8 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.limits import FREE_MEMORY_SECONDS, MAX_TRIM_PAUSE, WORTH_TRIMMING_BYTES
+from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects import sharing
-from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.verbosity import V4
 
 log = logging.getLogger(__name__)
@@ -42,14 +42,14 @@ def set_malloc_thresholds() -> None:
     mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
-async def free_memory(devices: DeviceTable) -> NoReturn:
+async def free_memory(scheduler: Scheduler) -> NoReturn:
     """Now and then forget what is shared by objects that are gone, and return free memory to the system; for ever."""
     trim = Trim(_function("malloc_trim"), _resident_bytes)
     while True:
         await trio.sleep(FREE_MEMORY_SECONDS)
         gc.collect(1)  # by itself the collector comes round after millions of objects, however large they are
         sharing.forget_unused()
-        devices.forget_unused()
+        scheduler.forget_unused()
         trim.look()
 
 
