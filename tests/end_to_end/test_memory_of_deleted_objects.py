@@ -15,6 +15,7 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.watched_kinds import KINDS, WATCHED_ANYWAY
 from trio_sched.plugin_api import CustomResource, Pod, hookimpl
+from trio_sched.simulator import KubeletPace
 from trio_sched.testing import (
     csi_driver,
     csi_node,
@@ -75,7 +76,7 @@ BOUNDED = re.compile(
     | _classes\._labels\._by_ | _budget\._computed | _columns\[.*\]\.values\._ids
     # what the objects of a kind say, until somebody asks for it who needs these objects
     | \[_storage\]\.(_claimed|_pools) | \[_attached\]\.attachments | \[_csi_nodes\]\.(limits|lowest_limits)
-    | \[_classes\]\._class_of | \[_constraints\]\._services | \.parts\._budgets""",
+    | reporter\._explained | \[_classes\]\._class_of | \[_constraints\]\._services | \.parts\._budgets""",
     re.VERBOSE,
 )
 """Chains to what may remember a few small texts, because its own limit is tested where it is."""
@@ -156,9 +157,10 @@ def objects() -> dict[str, list[Any]]:
             pod_group(f"{GONE}-large", namespace=SHOP, min_count=2),
         ],
         "Service": [service(f"{GONE}-service", labels, namespace=SHOP)],
-        "ReplicationController": [replication_controller(f"{GONE}-rc", labels, namespace=SHOP)],
-        "ReplicaSet": [replica_set(f"{GONE}-rs", web, namespace=SHOP)],
-        "StatefulSet": [stateful_set(f"{GONE}-sts", web, namespace=SHOP)],
+        # Of these each has a label of its own, since it would adopt the pods and delete them.
+        "ReplicationController": [replication_controller(f"{GONE}-rc", {GONE: "rc"}, namespace=SHOP)],
+        "ReplicaSet": [replica_set(f"{GONE}-rs", f"{GONE}=rs", namespace=SHOP)],
+        "StatefulSet": [stateful_set(f"{GONE}-sts", f"{GONE}=sts", namespace=SHOP)],
         "PodDisruptionBudget": [disruption_budget(f"{GONE}-pdb", web, namespace=SHOP)],
         "Widget": [
             {
@@ -299,7 +301,10 @@ def test_every_kind_that_is_watched_is_among_the_objects() -> None:
 async def test_nothing_is_kept_of_objects_that_are_gone(
     nodes_first: bool, pause_seconds: float, autojump_clock: MockClock
 ) -> None:
-    async with virtual_cluster(nodes=2, gates=GATES, plugins=[Widgets], custom_resources=[WIDGETS]) as cluster:
+    slow = KubeletPace(stop_seconds=1000)  # the grace period of a pod tells how long it stays
+    async with virtual_cluster(
+        nodes=2, gates=GATES, kubelets=slow, plugins=[Widgets], custom_resources=[WIDGETS]
+    ) as cluster:
         with garbage_kept() as garbage:
             created = await create_all(cluster)
             assert held(scheduler_roots(), at_least=LARGE)

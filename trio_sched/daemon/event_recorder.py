@@ -7,7 +7,7 @@ full; the queue here is longer, and drops are logged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -164,8 +164,7 @@ class EventRecorder:
         moment = self.wall_clock()
         name = self._name(pod.metadata.name, moment)
         series = Series(self._as_event(event, name, moment), now, now)
-        for ended in self._series.add(key, series):
-            self._submit_count(ended)
+        self._submit_counts(self._series.add(key, series))
         self._submit(event, name, moment, partial(self._series_created, series))
 
     def record_on_lease(self, event: LeaseEvent) -> None:
@@ -359,5 +358,8 @@ class EventRecorder:
         """Send the final count of series that are over, and from time to time that of long ones."""
         while True:
             await trio.sleep(SERIES_SWEEP_SECONDS)
-            for series in self._series.sweep(now=trio.current_time()):
-                self._submit_count(series)
+            self._submit_counts(self._series.sweep(now=trio.current_time()))
+
+    def _submit_counts(self, ended: Iterable[Series]) -> None:
+        for series in ended:
+            self._submit_count(series)

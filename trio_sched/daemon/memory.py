@@ -14,7 +14,6 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.limits import FREE_MEMORY_SECONDS, MAX_TRIM_PAUSE, WORTH_TRIMMING_BYTES
-from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects import sharing
 from trio_sched.verbosity import V4
 
@@ -42,14 +41,19 @@ def set_malloc_thresholds() -> None:
     mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
-async def free_memory(scheduler: Scheduler) -> NoReturn:
-    """Now and then forget what is shared by objects that are gone, and return free memory to the system; for ever."""
+async def free_memory(*forget: Callable[[], None]) -> NoReturn:
+    """Now and then return memory to the system that is not needed any more; for ever.
+
+    Args:
+        forget: each drops what may hold objects that are gone.
+    """
     trim = Trim(_function("malloc_trim"), _resident_bytes)
     while True:
         await trio.sleep(FREE_MEMORY_SECONDS)
+        for one in forget:
+            one()
         gc.collect(1)  # by itself the collector comes round after millions of objects, however large they are
         sharing.forget_unused()
-        scheduler.forget_unused()
         trim.look()
 
 

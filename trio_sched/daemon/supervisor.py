@@ -193,7 +193,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     assembly.synced.set()
     log.log(V3, "Handlers synced")
     queue = assembly.scheduler.queue
-    services.start_soon(free_memory, assembly.scheduler)
+    services.start_soon(free_memory, assembly.scheduler.forget_unused, assembly.preemption_executor.forget_ended)
     services.start_soon(CacheCheck(assembly=assembly).run)
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     tasks = assembly.tasks = BackgroundTasks(assembly.loaded.background_tasks, assembly.loaded.leader_tasks)
