@@ -33,11 +33,14 @@ from contrib.soak.real_workload import (
 from trio_sched.kube_client.connection import JSON, MERGE_PATCH
 from trio_sched.kube_client.errors import ConnectionFailed
 
+MINUTE_SECONDS = 60.0
 WAVE_SECONDS = 15
 """How long one creates objects, after which the next one does."""
 LIFE_SECONDS = 30.0
 """How long its objects stay then."""
-PARALLEL_REQUESTS = 8
+WAVES_AT_ONCE = 5
+"""On a busy machine deletions do not keep up, and the next wave waits."""
+PARALLEL_REQUESTS = 16
 TRIES = 5
 READY_SECONDS = 60.0
 SETTLING_MINUTES = 15
@@ -117,14 +120,14 @@ async def _soak(churn: Churn, process: SchedulerProcess, minutes: int, show: Cal
     report = Report(first_mib=process.memory_mib())
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(churn.run, minutes * 60)
+        nursery.start_soon(churn.run, minutes * MINUTE_SECONDS)
         for number in range(1, minutes + 1):
-            await trio.sleep_until(began + number * 60)
+            await trio.sleep_until(began + number * MINUTE_SECONDS)
             process.check_running()
             one = Minute(number, process.memory_mib(), churn.created, churn.bound, churn.alive)
             report.minutes.append(one)
             show(one)
-    await trio.sleep(CLEARED_MINUTES * 60)
+    await trio.sleep(CLEARED_MINUTES * MINUTE_SECONDS)
     report.last_mib = process.memory_mib()
     return report
 
@@ -139,6 +142,7 @@ class Churn:
     created: int = field(default=0, init=False)
     bound: int = field(default=0, init=False)
     alive: int = field(default=0, init=False)
+    _waves: trio.Semaphore = field(factory=lambda: trio.Semaphore(WAVES_AT_ONCE), init=False)
     _limit: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(PARALLEL_REQUESTS), init=False)
 
     async def run(self, seconds: float) -> None:
@@ -146,11 +150,18 @@ class Churn:
         ends, wave = trio.current_time() + seconds - LIFE_SECONDS, 0
         async with trio.open_nursery() as nursery:
             while trio.current_time() + WAVE_SECONDS < ends:
+                await self._waves.acquire()
                 nursery.start_soon(self._wave, wave)
                 await trio.sleep(WAVE_SECONDS)
                 wave += 1
 
     async def _wave(self, wave: int) -> None:
+        try:
+            await self._come_and_go(wave)
+        finally:
+            self._waves.release()
+
+    async def _come_and_go(self, wave: int) -> None:
         node, namespace = node_of(wave), namespace_of(wave)
         await self.create(node)
         await self.create(namespace)

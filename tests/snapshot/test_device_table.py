@@ -323,6 +323,13 @@ def test_a_node_keeps_its_slice_when_the_one_for_all_nodes_goes() -> None:
     assert names(seen(table, "a")) == ["a/x"]
 
 
+def test_nodes_without_slices_have_no_generation() -> None:
+    table = table_of(resource_slice("a", device("x"), name="local", pool="a", slices=2))
+    table.devices.put(resource_slice(None, device("y"), name="all", pool="a", slices=2))
+    table.devices.remove("ResourceSlice", "local")
+    assert not table.devices.generation_of_node
+
+
 @pytest.mark.parametrize("is_shared", [False, True], ids=["for a node", "for all nodes"])
 def test_nothing_is_kept_of_slices_and_nodes_that_are_gone(is_shared: bool) -> None:
     slices = [resource_slice("a", device("x"), name="local", pool="a")]

@@ -38,6 +38,12 @@ class DeviceTable:
     """Called with the node whose devices have changed, or some device of which was allocated or freed; None: any."""
     allocated: AllocatedDevices = field(factory=AllocatedDevices)
     claims: ClaimCache = field(init=False)
+    generation: int = 0
+    """Counts changes of slices."""
+    generation_of_node: dict[str, int] = field(factory=dict)
+    """Node → the generation in which a slice changed that is for it alone."""
+    shared_generation: int = 0
+    """The generation in which another slice changed."""
     put_together: dict[bool, dict[str, Any]] = field(factory=dict)
     """Whether pools can be partitioned → node → what is made of its devices, until they change or the node is gone."""
     _slices: dict[str, SliceEntry] = field(factory=dict)
@@ -167,6 +173,7 @@ class DeviceTable:
             del of_node[name]
             if not of_node:
                 del self._of_node[node_name]
+                self.generation_of_node.pop(node_name, None)
             for device in entry.devices:
                 nodes = self._nodes_of_device[device.id]
                 nodes[node_name] -= 1
@@ -177,15 +184,22 @@ class DeviceTable:
         self._slice_changed(entry)
 
     def _slice_changed(self, entry: SliceEntry) -> None:
+        self.generation += 1
+        own = entry.slice.spec.node_name or ""
+        if own in self._of_node:
+            self.generation_of_node[own] = self.generation
         of_pool = self._of_pool.get(entry.pool_key)
         others = () if of_pool is None else of_pool.entries.values()
         is_local = entry.is_for_one_node and len(others) <= _MANY_SLICES
         if not is_local or any(not one.is_for_one_node for one in others):
+            self.shared_generation = self.generation
             self.put_together.clear()
             self.on_change(None)
             return
         # A pool may have slices for several nodes: all of them see whether it is complete.
-        for node_name in {one.slice.spec.node_name or "" for one in (entry, *others)}:
+        for node_name in {one.slice.spec.node_name or "" for one in others} | {own}:
+            if node_name in self._of_node:
+                self.generation_of_node[node_name] = self.generation
             self.forget_node(node_name)
             self.on_change(node_name)
 
