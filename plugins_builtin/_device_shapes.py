@@ -51,16 +51,13 @@ def shape_key(claims: Sequence[ResourceClaim]) -> tuple[bytes, ...]:
 
 @define(eq=False)
 class Shape:
-    """What some claims ask for together."""
+    """What some claims ask for together; made by :meth:`of`."""
 
-    wanted: Sequence[WantedClaim]
-    """Some claims of this shape."""
     selectors: DeviceSelectors
-    class_named: Callable[[str], DeviceClass | None]
     features: AllocatorFeatures
-    _alternatives: list[tuple[Wanted, tuple[str, ...]]] | None = field(init=False)
+    _alternatives: list[tuple[Wanted, tuple[str, ...]]] | None
     """With the expressions of class and request; None if these cannot be judged."""
-    _attributes: tuple[str, ...] = field(init=False)
+    _attributes: tuple[str, ...]
     """Those that constraints compare."""
     _kinds: dict[Hashable, int] = field(factory=dict)
     _of_node: WeakKeyDictionary[NodeDevices, tuple[int, ...] | None] = field(factory=WeakKeyDictionary)
@@ -69,26 +66,18 @@ class Shape:
     _answers: dict[tuple[int, ...], Answer] = field(factory=dict)
     _kept: int = 0
 
-    def __attrs_post_init__(self) -> None:
-        self._alternatives = self._judged_alternatives()
-        constraints = (one for claim in self.wanted for one in claim.constraints)
-        self._attributes = tuple({one.match_attribute or one.distinct_attribute or "": None for one in constraints})
-
-    def _judged_alternatives(self) -> list[tuple[Wanted, tuple[str, ...]]] | None:
-        found = []
-        for claim in self.wanted:
-            for wanted in claim.alternatives():
-                device_class = self.class_named(wanted.class_name)
-                if device_class is None:
-                    return None
-                of_class = (
-                    None if one.cel is None else one.cel.expression for one in device_class.spec.selectors or ()
-                )
-                expressions = (*of_class, *wanted.selectors)
-                if None in expressions:
-                    return None
-                found.append((wanted, tuple(one or "" for one in expressions)))
-        return found
+    @classmethod
+    def of(
+        cls,
+        wanted: Sequence[WantedClaim],
+        selectors: DeviceSelectors,
+        class_named: Callable[[str], DeviceClass | None],
+        features: AllocatorFeatures,
+    ) -> Shape:
+        """The shape of the claims *wanted*, which it does not keep: they may be deleted while it is still used."""
+        constraints = (one for claim in wanted for one in claim.constraints)
+        attributes = {one.match_attribute or one.distinct_attribute or "": None for one in constraints}
+        return cls(selectors, features, _judged_alternatives(wanted, class_named), tuple(attributes))
 
     def answer(self, node: NodeDevices, allocated: AllocatedDevices, search: Callable[[], Answer]) -> Answer | None:
         """Whether there are devices on the node.
@@ -165,6 +154,23 @@ class Shape:
         return self._kinds.setdefault(tuple(seen), len(self._kinds))
 
 
+def _judged_alternatives(
+    claims: Sequence[WantedClaim], class_named: Callable[[str], DeviceClass | None]
+) -> list[tuple[Wanted, tuple[str, ...]]] | None:
+    found = []
+    for claim in claims:
+        for wanted in claim.alternatives():
+            device_class = class_named(wanted.class_name)
+            if device_class is None:
+                return None
+            of_class = (None if one.cel is None else one.cel.expression for one in device_class.spec.selectors or ())
+            expressions = (*of_class, *wanted.selectors)
+            if None in expressions:
+                return None
+            found.append((wanted, tuple(one or "" for one in expressions)))
+    return found
+
+
 @define(eq=False)
 class Shapes:
     """The shapes that were used last."""
@@ -183,7 +189,7 @@ class Shapes:
         key = shape_key([one.claim for one in wanted])
         found = self._shapes.get(key)
         if found is None:
-            found = self._shapes[key] = Shape(wanted, self.selectors, self.class_named, self.features)
+            found = self._shapes[key] = Shape.of(wanted, self.selectors, self.class_named, self.features)
             if len(self._shapes) > MAX_SHAPES:
                 self._shapes.popitem(last=False)
         else:

@@ -52,14 +52,10 @@ class MatchingVolumes:
 class Pool:
     """A CSIStorageCapacity: storage for volumes of up to *limit* bytes on the nodes of *affinity* (None: all nodes)."""
 
-    object: CSIStorageCapacity
     affinity: NodeSelector | None
     limit: int
-
-    @property
-    def capacity(self) -> int:
-        """The available bytes."""
-        return 0 if self.object.capacity is None else whole_bytes(parse_nano(self.object.capacity))
+    capacity: int
+    """The available bytes."""
 
 
 @define(eq=False)
@@ -163,8 +159,12 @@ def _pools_by_class(capacities: Iterable[CSIStorageCapacity]) -> dict[str, list[
         term = selector_term(one.node_topology)
         if term is not None:
             affinity = NodeSelector(node_selector_terms=(term,)) if term.match_expressions else None
-            found.setdefault(one.storage_class_name, []).append(Pool(one, affinity, whole_bytes(limit)))
+            found.setdefault(one.storage_class_name, []).append(Pool(affinity, whole_bytes(limit), _capacity_of(one)))
     return found
+
+
+def _capacity_of(one: CSIStorageCapacity) -> int:
+    return 0 if one.capacity is None else whole_bytes(parse_nano(one.capacity))
 
 
 def match_topology_selector_terms(terms: Sequence[TopologySelectorTerm] | None, nodes: NodeColumns) -> BoolArray:

@@ -79,7 +79,8 @@ class _Cached:
     version: int = -1
     limits: Mapping[str, Mapping[str, int]] = field(factory=dict)
     lowest_limits: Mapping[str, int] = field(factory=dict)
-    attachments: Mapping[str, list[VolumeAttachment]] = field(factory=dict)
+    attachments: Mapping[str, list[tuple[str, str]]] = field(factory=dict)
+    """Node → attacher and volume; not the objects, which may be deleted long before this is looked at again."""
 
 
 class NodeVolumeLimits:
@@ -222,25 +223,26 @@ class NodeVolumeLimits:
             cached.lowest_limits = lowest
         return cached.limits
 
-    def _attachments(self) -> Mapping[str, list[VolumeAttachment]]:
+    def _attachments(self) -> Mapping[str, list[tuple[str, str]]]:
         cached, version = self._attached, self._handle.version("VolumeAttachment")
         if cached.version != version:
             cached.version = version
-            by_node: dict[str, list[VolumeAttachment]] = {}
+            by_node: dict[str, list[tuple[str, str]]] = {}
             for attachment in self._handle.objects("VolumeAttachment"):
-                by_node.setdefault(attachment.spec.node_name, []).append(attachment)
+                spec = attachment.spec
+                volume = spec.source.persistent_volume_name or ""
+                by_node.setdefault(spec.node_name, []).append((spec.attacher, volume))
             cached.attachments = by_node
         return cached.attachments
 
     def _attached_to(self, node_name: str) -> set[VolumeId]:
         """The CSI volumes that are attached to the node, used by a pod or not."""
         found = set()
-        for attachment in self._attachments().get(node_name, ()):
-            name = attachment.spec.source.persistent_volume_name
+        for attacher, name in self._attachments().get(node_name, ()):
             volume: PersistentVolume | None = self._handle.object("PersistentVolume", name) if name else None
             source = volume.spec.csi if volume is not None else None
-            if attachment.spec.attacher and source is not None and source.driver and source.volume_handle:
-                found.add((attachment.spec.attacher, source.volume_handle))
+            if attacher and source is not None and source.driver and source.volume_handle:
+                found.add((attacher, source.volume_handle))
         return found
 
     # --- volumes ----------------------------------------------------------------------------------------------------

@@ -109,24 +109,27 @@ class _CountingNodes:
         return found
 
     def _make(self, honors_affinity: bool, honors_taints: bool) -> NodeSet:
-        pod, texts = self.pod, len(self.topology_keys)
+        # The function below has no reference to this object, which has one to it: else the pod would stay in memory
+        # until the garbage collector looks for cycles, which it seldom does here.
+        pod, topology_keys, numeric = self.pod, self.topology_keys, self.numeric
+        texts = len(topology_keys)
         affinity = tolerations = None
         if honors_affinity:
             affinity = affinity_key(pod)
             texts += affinity_texts(pod)
         if honors_taints:
-            tolerations = pod.spec.tolerations or (), self.numeric
+            tolerations = pod.spec.tolerations or (), numeric
             texts += len(pod.spec.tolerations or ())
 
         def select(nodes: NodeColumns) -> BoolArray:
             chosen = match_required(pod, nodes) if honors_affinity else np.ones(len(nodes), dtype=np.bool_)
             if honors_taints:
-                chosen &= match_tolerated(pod, nodes, numeric=self.numeric)
-            for key in self.topology_keys:
+                chosen &= match_tolerated(pod, nodes, numeric=numeric)
+            for key in topology_keys:
                 chosen &= nodes.label_values(key) != 0
             return chosen
 
-        key = _NodeSetKey(self.topology_keys, affinity, tolerations)
+        key = _NodeSetKey(topology_keys, affinity, tolerations)
         key = _keys.get(key) or _keys.keep(key, key, texts=texts, max_entries=_MAX_KEYS)
         return NodeSet(key, select, texts)
 

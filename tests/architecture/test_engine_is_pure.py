@@ -10,8 +10,9 @@ IMPURE: Final = {"asyncio", "datetime", "logging", "os", "secrets", "socket", "s
 PURE_ROOMS: Final = ("trio_sched/objects", "trio_sched/snapshot", "trio_sched/plugin_api", "trio_sched/engine")
 FILES: Final = [path for room in (*PURE_ROOMS, "plugins_builtin") for path in (ROOT / room).glob("*.py")]
 MODULES: Final = sorted(path.relative_to(ROOT).as_posix() for path in FILES)
-VALUES: Final = {"datetime.time", "datetime.timedelta"}
-"""Types of the impure modules that are mere values: arguments of plugins may have them."""
+VALUES: Final = {"datetime.time", "datetime.timedelta", "sys.getrefcount"}
+"""Types of the impure modules that are mere values: arguments of plugins may have them; and what decides nothing but
+whether parts are forgotten that no object has any more."""
 FORMATS_MOMENTS: Final = "trio_sched/objects/timestamps.py"
 """The one module that knows what a moment is; which moment it is, it is given."""
 

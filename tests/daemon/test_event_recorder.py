@@ -3,16 +3,18 @@ from random import Random
 import httpx
 import pytest
 import trio
+from holders import reachable
 from msgspec.structs import replace
 from stored_objects import Store
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_sched.daemon import event_recorder
+from trio_sched.daemon import event_recorder, event_series
 from trio_sched.daemon.cut_text import cut_text
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.scheduler_events import became_leader, failed_scheduling, scheduled
+from trio_sched.daemon.scheduler_events import became_leader, failed_scheduling, preempted, scheduled
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.objects.event import Event
 from trio_sched.objects.lease import Lease
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
@@ -121,6 +123,37 @@ async def test_a_continuing_series_is_sent_every_half_hour(
     assert all(1800 <= after - before <= 2220 for before, after in zip([60, *later], later, strict=False))
 
 
+async def test_series_that_are_too_many_end_with_their_count(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_series, "MAX_EVENT_SERIES", 2)
+    for name in ("a", "b", "c", "d"):
+        for _ in range(5):
+            fail(recorder, at_version("1", name))
+    await recorder.pool.drained()
+    counts = {event["involvedObject"]["name"]: event["series"]["count"] for event in store.events()}
+    assert (counts["a"], counts["b"]) == (5, 5)
+    fail(recorder, at_version("1", "a"))
+    await recorder.pool.drained()
+    assert [event["involvedObject"]["name"] for event in store.events()].count("a") == 2
+
+
+@pytest.mark.parametrize("seconds", [0.0, 100.0], ids=["sent", "not sent yet"])
+async def test_nothing_of_a_pod_is_kept_but_what_its_event_says(
+    seconds: float, recorder: EventRecorder, api: ApiServer, autojump_clock: MockClock
+) -> None:
+    api.faults.set_latency(seconds, verb="create", resource="events")
+    failed, victim = (pod(name, annotations={"large": f"{name} " * 1000}) for name in ("failed", "victim"))
+    for _ in range(3):
+        fail(recorder, failed, "y" * 100_000)
+        recorder.record(preempted(victim, "pod u-1", "mine", "n"))
+    await wait_all_tasks_blocked()
+    found = [held.value for held in reachable({"recorder": recorder})]
+    assert sum(isinstance(one, Event) for one in found) >= 2
+    assert not any(isinstance(one, Pod) for one in found)
+    assert max(len(one) for one in found if isinstance(one, str | bytes)) < 2000
+
+
 async def test_another_version_of_the_pod_is_another_event(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
@@ -218,6 +251,20 @@ async def test_dropped_events_are_logged(
         fail(recorder, at_version(str(version)))
     assert (recorder.dropped, recorder.pool.unfinished) == (5, 10)
     assert caplog.text.count("too many events wait to be sent") == 1
+
+
+async def test_events_that_wait_are_limited_in_bytes_as_well(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_recorder, "MAX_UNSENT_EVENT_BYTES", 50_000)
+    for version in range(100):
+        fail(recorder, at_version(str(version)), "x" * 1000)
+    assert 20 < recorder.pool.unfinished < 40
+    assert recorder.dropped == 100 - recorder.pool.unfinished
+    assert recorder.unfinished_bytes < 55_000
+    await recorder.pool.drained()
+    assert recorder.unfinished_bytes == 0
+    assert len(store.events()) == 100 - recorder.dropped
 
 
 async def test_events_of_plugins_leave_room_for_those_of_the_scheduler(

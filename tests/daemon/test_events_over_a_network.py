@@ -41,9 +41,10 @@ async def recorded(server: RawServer, *names: str, fail: bool = False, unfinishe
         for name in names:
             recorder.record(failed_scheduling(pod(name), "no room") if fail else scheduled(pod(name), "n"))
         assert recorder.unfinished == (len(names) if unfinished is None else unfinished)
+        assert recorder.unfinished_bytes > 400 * recorder.unfinished
         with trio.fail_after(10):
             await recorder.drained()
-        assert recorder.unfinished == 0
+        assert (recorder.unfinished, recorder.unfinished_bytes) == (0, 0)
         nursery.cancel_scope.cancel()
 
 

@@ -60,6 +60,42 @@ def test_a_c_library_that_cannot_do_that_is_left_as_it_is(
     assert "no mallopt here" in caplog.text
 
 
+MIB = 1 << 20
+
+
+def trimmed(*looks: tuple[int, int]) -> list[bool]:
+    """At which of *looks* memory was returned: resident MiB, and how many of them are free."""
+    resident, free, done = 0, 0, False
+
+    def malloc_trim(_pad: int) -> int:
+        nonlocal resident, done
+        resident, done = resident - free, True
+        return 1
+
+    trim, found = memory.Trim(malloc_trim, lambda: resident * MIB), []
+    for resident, free in looks:  # noqa: B007
+        done = False
+        trim.look()
+        found.append(done)
+    return found
+
+
+def test_memory_is_returned_the_more_seldom_the_less_of_it_is_free() -> None:
+    found = trimmed(*[(100, 1)] * 40)
+    assert [position for position, done in enumerate(found) if done] == [0, 2, 6, 14, 24, 34]
+
+
+def test_memory_is_returned_at_once_when_the_process_has_grown() -> None:
+    quiet = [(100, 0)] * 30
+    assert not trimmed(*quiet, (110, 10))[-1]
+    assert trimmed(*quiet, (200, 90))[-1]
+    assert trimmed(*quiet, (200, 90), (115, 10))[-1]
+
+
+def test_without_that_function_memory_is_left_as_it_is() -> None:
+    memory.Trim(None, lambda: 100 * MIB).look()
+
+
 def test_the_thresholds_can_be_set_more_than_once() -> None:
     memory.set_malloc_thresholds()
     memory.set_malloc_thresholds()

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, field
+from holders import reachable
 from msgspec.structs import replace
 from stored_objects import Store
 from trio.testing import MockClock
@@ -361,3 +362,15 @@ async def test_a_nomination_of_a_pod_that_is_gone_is_told(writing: Writing, auto
     gone = replace(writing.pod, metadata=replace(writing.pod.metadata, name="gone"))
     with pytest.raises(NotFound):
         await writing.writer.nominate(gone, "n1")
+
+
+async def test_patches_that_wait_keep_no_pod(writing: Writing, autojump_clock: MockClock, api: ApiServer) -> None:
+    api.faults.set_latency(100, verb="patch")
+    for number in range(20):
+        large = pod(f"p-{number}", annotations={"large": "x" * 100_000})
+        writing.writer.write(large, reason="Unschedulable", message="no room", nominated_node_name="n1")
+    await trio.sleep(1)
+    assert writing.writer.pool.unfinished == 20
+    found = [held.value for held in reachable({"writer": writing.writer})]
+    assert not any(isinstance(one, Pod) for one in found)
+    assert max(len(one) for one in found if isinstance(one, str | bytes)) < 10_000

@@ -1,3 +1,4 @@
+import weakref
 from functools import partial
 
 import pytest
@@ -113,3 +114,22 @@ async def test_discarded_jobs_are_not_run_and_not_waited_for(nursery: trio.Nurse
     pool.discard_waiting()
     await pool.drained()
     assert (ran, trio.current_time()) == ([3], 2)
+
+
+async def test_idle_tasks_keep_nothing_of_the_jobs_they_have_run(nursery: trio.Nursery) -> None:
+    pool = WorkPool(2)
+
+    class Pod:
+        async def run(self) -> None:
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(pool.run)
+    pods = [Pod() for _ in range(5)]
+    gone = [weakref.ref(one) for one in pods]
+    for one in pods:
+        pool.submit(partial(one.run))
+    del one
+    pods.clear()
+    await pool.drained()
+    await wait_all_tasks_blocked()
+    assert [found() for found in gone] == [None] * 5

@@ -1,5 +1,6 @@
 import pytest
 
+from trio_sched.engine import in_flight
 from trio_sched.engine.in_flight import InFlight, InFlightEvent
 from trio_sched.plugin_api import Action, ClusterEvent, Resource
 
@@ -49,3 +50,36 @@ def test_no_pod_is_in_flight_after_clearing() -> None:
     assert (len(flying), list(flying)) == (0, [])
     with pytest.raises(KeyError):
         list(flying.since("u1"))
+
+
+def test_of_very_many_events_the_older_ones_become_one_that_says_that_anything_may_have_happened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(in_flight, "MAX_EVENTS", 10)
+    flying = InFlight()
+    flying.start("early", "ns/early")
+    for _ in range(5):
+        flying.add_event(ADDED)
+    flying.start("between", "ns/between")
+    for _ in range(3):
+        flying.add_event(ADDED)
+    flying.start("late", "ns/late")
+    for _ in range(3):
+        flying.add_event(GONE)
+    (first, *others) = flying.since("early")
+    assert (first.event.label, others) == ("TooManyEvents", [ADDED, ADDED, GONE, GONE, GONE])
+    assert list(flying.since("between")) == [first, *others]
+    assert list(flying.since("late")) == [GONE] * 3
+
+
+def test_however_many_events_there_are_few_are_kept_and_all_are_dropped_in_the_end() -> None:
+    flying = InFlight()
+    flying.start("waits", "ns/waits")
+    for number in range(10 * in_flight.MAX_EVENTS):
+        flying.start(f"u{number}", f"ns/{number}")
+        flying.add_event(ADDED)
+        flying.done(f"u{number}")
+        assert sum(flying.events.values()) <= in_flight.MAX_EVENTS
+    assert next(flying.since("waits")).event is in_flight.TOO_MANY_EVENTS
+    flying.done("waits")
+    assert (list(flying), +flying.events) == ([], {})

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+from trio_sched.engine import in_flight
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.pre_enqueue import ProfileQueueing
@@ -248,6 +249,19 @@ def test_events_during_an_attempt_are_taken_into_account(line: Line) -> None:
     line.fail(second, "Other", now=10.0)
     line.fail(third, "Slow", pending=("Slow",), now=10.0)
     assert line.where == {"active": ["r"], "backoff": ["p"], "waiting": ["q"]}
+
+
+def test_a_pod_that_too_many_events_have_passed_is_tried_again(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_flight, "MAX_EVENTS", 4)
+    line.add(pod("early"), pod("late"))
+    early = line.pop()
+    for _ in range(4):
+        line.queue.move_all(NODE_ADD, new=node(), now=1.0)
+    late = line.pop()
+    line.queue.move_all(NODE_ADD, new=node(), now=1.0)
+    line.fail(early, "Other", now=10.0)
+    line.fail(late, "Other", now=10.0)
+    assert line.where == {"backoff": ["early"], "waiting": ["late"]}
 
 
 def test_unregistered_events_are_not_recorded(line: Line) -> None:

@@ -157,3 +157,46 @@ def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_daemon_shares_what_it_watches() -> None:
     assert POD_KIND.transform is share_pod
     assert NODE_KIND.transform is share_node
+
+
+def parts_of(p: Pod) -> list[int]:
+    labels, containers, condition = p.metadata.labels, p.spec.containers, (p.status.conditions or ())[0]
+    return list(map(id, (p.namespace, labels, containers, p.spec.affinity, p.status.conditions, condition.type)))
+
+
+def test_parts_that_are_in_use_stay_shared_when_the_unused_ones_are_forgotten() -> None:
+    first = share_pod(pod(1), None)
+    sharing.forget_unused()
+    assert parts_of(share_pod(pod(2), None)) == parts_of(first)
+
+
+def test_parts_of_objects_that_are_gone_are_forgotten() -> None:
+    kept = share_pod(pod(0, metadata_namespace="in-use", metadata_labels={"in": "use"}), None)
+    for i in range(50):
+        share_pod(pod(i, metadata_namespace=f"gone-{i}", metadata_labels={"gone": f"{i}"}), None)
+        share_node(node(i, images=i), None)
+    sharing.forget_unused()
+    assert "in-use" in sharing._texts.newer
+    left = [*sharing._texts.newer, *map(str, sharing._text_maps.newer), *map(str, sharing._images.newer)]
+    assert not [key for key in left if "gone" in key or "shop:49" in key]
+    assert kept.labels == {"in": "use"}
+
+
+def test_a_table_is_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "_MAX_BYTES", 10_000)
+    values: SharedValues[list[int]] = SharedValues()
+    for i in range(100):
+        values.first(f"{i:>1000}", [i])
+    assert 10 <= len(values.newer) + len(values._older) <= 24
+    values.forget_unused()
+    assert not values.newer
+    assert not values._older
+
+
+def test_a_value_in_both_generations_is_forgotten_too() -> None:
+    values: SharedValues[list[int]] = SharedValues()
+    values.first("a", [1])
+    values._older, values.newer = values.newer, {}
+    assert values.first("a", [2]) == [1]
+    values.forget_unused()
+    assert values.first("a", [3]) == [3]

@@ -92,7 +92,7 @@ def test_nodes_are_judged_as_a_search_judges_them(
         table.devices.allocated.add(allocation(f"n{i}", f"d{k}", "share" if is_shared else None))
     selectors, features, wanted = DeviceSelectors(), AllocatorFeatures(), [WantedClaim(one) for one in asked]
     cache, nodes = NodeDevicesCache(), NodeColumns(table)
-    shape = Shape(wanted, selectors, lambda _name: CLASS, features)
+    shape = Shape.of(wanted, selectors, lambda _name: CLASS, features)
 
     def search(position: int) -> bool:
         run = DeviceSearch(
@@ -124,7 +124,7 @@ def test_nodes_that_look_the_same_are_searched_once() -> None:
     for i in range(50):
         table.devices.put(resource_slice(f"n{i}", device("d0"), device("d1")))
     cache, nodes, searches = NodeDevicesCache(), NodeColumns(table), []
-    shape = Shape([WantedClaim(resource_claim("c"))], DeviceSelectors(), lambda _n: CLASS, AllocatorFeatures())
+    shape = Shape.of([WantedClaim(resource_claim("c"))], DeviceSelectors(), lambda _n: CLASS, AllocatorFeatures())
 
     def search() -> tuple[bool, int]:
         searches.append(1)

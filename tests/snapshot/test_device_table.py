@@ -330,6 +330,21 @@ def test_nodes_without_slices_have_no_generation() -> None:
     assert not table.devices.generation_of_node
 
 
+@pytest.mark.parametrize("is_shared", [False, True], ids=["for a node", "for all nodes"])
+def test_nothing_is_kept_of_slices_and_nodes_that_are_gone(is_shared: bool) -> None:
+    slices = [resource_slice("a", device("x"), name="local", pool="a")]
+    if is_shared:
+        slices.append(resource_slice(None, device("y"), name="all", pool="b"))
+    table, caches = table_of(*slices), [NodeDevicesCache(), NodeDevicesCache(partitionable=False)]
+    for cache in caches:
+        assert len(names(seen(table, "a", cache))) == len(slices)
+    if is_shared:
+        table.remove_node("a")
+    else:
+        table.devices.remove("ResourceSlice", "local")
+    assert not any(table.devices.put_together.values())
+
+
 def test_slices_of_a_pool_with_many_nodes_concern_all_nodes() -> None:
     count = 150
     pool = [resource_slice(f"n{n}", device(f"d{n}"), name=f"s{n}", pool="p", slices=count) for n in range(count)]

@@ -62,3 +62,15 @@ def test_nothing_is_kept_of_pods_that_are_gone(monkeypatch: pytest.MonkeyPatch) 
         for row in range(3):
             classes.remove(row, one)
         assert len(classes.placements(everything)[0]) <= 20
+
+
+def test_pods_with_many_labels_that_are_gone_are_forgotten_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_classes, "_MAX_GONE_LABELS", 1000)
+    classes = PodClasses()
+    classes.add(0, pod("stays", labels={"app": "web"}))
+    for number in range(20):
+        one = pod("p", labels={f"{number}-{label}": "x" for label in range(300)})
+        classes.add(0, one)
+        classes.remove(0, one)
+        assert classes._labels.label_count <= 1301
+    assert counted(classes, PodSelector((NamespacedMatcher(None, selector_of_map({"app": "web"})),))) == {0: 1}

@@ -19,6 +19,7 @@ from trio_sched.cel.recursion import deep_recursion
 from trio_sched.cel.types import Type
 from trio_sched.cel.values import Value
 from trio_sched.documents.errors import shortened
+from trio_sched.tracebacks import forget_tracebacks
 
 _DEEP: Final = 60
 """How deep expressions may be nested for Python's own recursion limit; every level takes a few calls."""
@@ -88,6 +89,7 @@ class Program:
         try:
             return Outcome(self._run(frame), None, frame.cost, frame.work)
         except EvaluationError as error:
+            forget_tracebacks(error)
             return Outcome(None, error, frame.cost, frame.work)
 
     def _run(self, frame: Frame) -> Value:

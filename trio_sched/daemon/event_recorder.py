@@ -7,7 +7,7 @@ full; the queue here is longer, and drops are logged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -17,17 +17,20 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.cut_text import cut_text
+from trio_sched.daemon.event_series import Series, SeriesTable, held_bytes, size_of
 from trio_sched.daemon.limits import (
     EVENT_RETRY_JITTER,
     EVENT_RETRY_SECONDS,
     EVENT_TRIES,
     MAX_EVENT_NOTE_BYTES,
+    MAX_EVENT_TEMPLATES,
     MAX_NAME_LENGTH,
     MAX_PARALLEL_EVENTS,
+    MAX_UNSENT_EVENT_BYTES,
     MAX_UNSENT_EVENTS,
+    MAX_UNSENT_PLUGIN_EVENT_BYTES,
     MAX_UNSENT_PLUGIN_EVENTS,
-    SERIES_QUIET_SECONDS,
-    SERIES_REFRESH_SECONDS,
+    SERIES_SWEEP_SECONDS,
 )
 from trio_sched.daemon.scheduler_events import LeaseEvent, PodEvent, PodGroupEvent
 from trio_sched.daemon.work_pool import WorkPool
@@ -53,24 +56,6 @@ from trio_sched.verbosity import V4
 log = logging.getLogger(__name__)
 
 
-_Key = tuple[str, str, str, str, str, str]
-
-
-@define(eq=False)
-class _Series:
-    recorded: PodEvent
-    name: str
-    moment: datetime
-    last_seen: float
-    sent_at: float
-    count: int = 1
-    sent_count: int = 1
-    is_created: bool = False
-    """Whether the first event has been sent: an event that does not exist cannot be patched."""
-    is_count_due: bool = False
-    """Whether the count is to be sent then."""
-
-
 @define(eq=False, kw_only=True)
 class EventRecorder:
     """Records events; returns at once, sends later."""
@@ -88,7 +73,9 @@ class EventRecorder:
     """Whether the server knows ``v1`` events only; None until it has said so."""
     _templates: dict[tuple[str, ...], events.EventTemplate] = field(init=False, factory=dict)
     _last_stamp: int = 0
-    _series: dict[_Key, _Series] = field(factory=dict)
+    _pool_bytes: int = field(init=False, default=0)
+    """About how much memory the jobs of the pool hold."""
+    _series: SeriesTable = field(init=False, factory=SeriesTable)
 
     def __attrs_post_init__(self) -> None:
         if self.client.pool is not None:
@@ -105,6 +92,11 @@ class EventRecorder:
         """How many events are recorded and not sent."""
         return self.pool.unfinished + (self._posts.unfinished if self._posts is not None else 0)
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """About how much memory they take."""
+        return self._pool_bytes + (self._posts.unfinished_bytes if self._posts is not None else 0)
+
     async def drained(self) -> None:
         """Wait until all is sent, without waiting for more to send together."""
         while self.unfinished:
@@ -115,7 +107,7 @@ class EventRecorder:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send what is recorded, until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._end_series)
+            nursery.start_soon(self._sweep_series)
             task_status.started()
             self._in_core_shape = not await self._has_events_v1()
             if self._posts is not None:
@@ -132,11 +124,11 @@ class EventRecorder:
 
     def record_of_plugin(self, event: PodEvent) -> None:
         """The same as `record` for an event of a plugin, which must leave room for those of the scheduler."""
-        if not self._is_full(MAX_UNSENT_PLUGIN_EVENTS):
+        if not self._is_full(MAX_UNSENT_PLUGIN_EVENTS, MAX_UNSENT_PLUGIN_EVENT_BYTES):
             self.record(event)
 
-    def _is_full(self, limit: int) -> bool:
-        if self.unfinished < limit:
+    def _is_full(self, limit: int, limit_bytes: int) -> bool:
+        if self.unfinished < limit and self.unfinished_bytes < limit_bytes:
             return False
         self.dropped += 1
         if self.dropped % 1000 == 1:
@@ -148,7 +140,7 @@ class EventRecorder:
 
         Events of a series differ in their text at most; the text of the first one stays.
         """
-        if self._is_full(MAX_UNSENT_EVENTS):
+        if self._is_full(MAX_UNSENT_EVENTS, MAX_UNSENT_EVENT_BYTES):
             return
         if event.once:
             moment = self.wall_clock()
@@ -164,16 +156,16 @@ class EventRecorder:
             pod.metadata.uid,
             pod.metadata.resource_version,
         )
-        series = self._series.get(key)
+        series = self._series.repeated(key, now=now)
         if series is not None:
-            series.count += 1
-            series.last_seen = now
             if series.count == 2:
                 self._submit_count(series)
             return
         moment = self.wall_clock()
-        series = self._series[key] = _Series(event, self._name(pod.metadata.name, moment), moment, now, now)
-        self._submit(event, series.name, moment, partial(self._series_created, series))
+        name = self._name(pod.metadata.name, moment)
+        series = Series(self._as_event(event, name, moment), now, now)
+        self._submit_counts(self._series.add(key, series))
+        self._submit(event, name, moment, partial(self._series_created, series))
 
     def record_on_lease(self, event: LeaseEvent) -> None:
         """Record *event*; never as a part of a series."""
@@ -214,7 +206,7 @@ class EventRecorder:
             type=event.type,
             reporting_component=event.component,
         )
-        self.pool.submit(partial(self._try, partial(events.create_core_event, self.client, core_event)))
+        self._submit_job(partial(events.create_core_event, self.client, core_event), held_bytes(core_event.message))
 
     def _name(self, subject: str, moment: datetime) -> str:
         """The name of an event about *subject*: with the nanoseconds since 1970, never the same twice."""
@@ -247,12 +239,15 @@ class EventRecorder:
     def _submit(self, event: PodEvent, name: str, moment: datetime, on_done: Callable[[], None] | None) -> None:
         """Have *event* sent, and *on_done* called when it has been, or cannot be."""
         if self._in_core_shape is not False or event.regarding is not None:
-            self.pool.submit(partial(self._send, self._as_event(event, name, moment), on_done))
+            as_event = self._as_event(event, name, moment)
+            self._submit_job(partial(self._create, as_event), size_of(as_event), on_done)
             return
         pod, namespace = event.pod, event.pod.namespace or "default"
         key = (event.reporting_controller, event.type, event.reason, event.action)
         template = self._templates.get(key)
         if template is None:
+            if len(self._templates) >= MAX_EVENT_TEMPLATES:  # plugins can have a reason of its own for every event
+                self._templates.clear()
             template = self._templates[key] = events.EventTemplate.prepare(self._as_event(event, name, moment))
         body = template.body(
             name=name,
@@ -265,21 +260,31 @@ class EventRecorder:
         if self._posts is not None:
             self._posts.submit(target, body, on_done, soon=not event.once)
         else:
-            self.pool.submit(partial(self._post, target, body, on_done))
+            self._submit_post(target, body, on_done)
 
-    async def _send(self, event: Event, on_done: Callable[[], None] | None) -> None:
-        await self._try(partial(self._create, event))
-        if on_done is not None:
-            on_done()
+    def _submit_post(self, target: bytes, body: bytes, on_done: Callable[[], None] | None) -> None:
+        self._submit_job(partial(self.client.call, b"POST", target, headers=JSON, body=body), len(body), on_done)
 
-    async def _post(self, target: bytes, body: bytes, on_done: Callable[[], None] | None) -> None:
-        await self._try(partial(self.client.call, b"POST", target, headers=JSON, body=body))
+    def _submit_job(
+        self, send: Callable[[], Awaitable[object]], size: int, on_done: Callable[[], None] | None = None
+    ) -> None:
+        """Have the pool send what takes *size* bytes of memory, and call *on_done* when it has, or cannot."""
+        self._pool_bytes += size
+        self.pool.submit(partial(self._run_job, send, size, on_done))
+
+    async def _run_job(
+        self, send: Callable[[], Awaitable[object]], size: int, on_done: Callable[[], None] | None
+    ) -> None:
+        try:
+            await self._try(send)
+        finally:
+            self._pool_bytes -= size
         if on_done is not None:
             on_done()
 
     def _post_refused(self, post: Post, reply: Reply | None) -> None:
         if reply is None or reply.status in (401, 429) or reply.status >= 500:  # alone, with the retries of the client
-            self.pool.submit(partial(self._post, post.target, post.body, post.on_done))
+            self._submit_post(post.target, post.body, post.on_done)
             return
         problem = error_from_reply(reply.status, reply.body, request=f"POST {post.target.decode()}")
         if not isinstance(problem, AlreadyExists):
@@ -302,35 +307,31 @@ class EventRecorder:
         else:
             await events.create_event(self.client, event)
 
-    def _series_created(self, series: _Series) -> None:
+    def _series_created(self, series: Series) -> None:
         series.is_created = True
         if series.is_count_due:
             self._submit_count(series)
 
-    def _submit_count(self, series: _Series) -> None:
+    def _submit_count(self, series: Series) -> None:
         """Have the count of *series*, as it is now, sent."""
         if not series.is_created:
             series.is_count_due = True
             return
         series.sent_count, series.sent_at = series.count, trio.current_time()
         last_observed = format_micro_time(self.wall_clock())
-        self.pool.submit(partial(self._send_count, series, EventSeries(series.count, last_observed)))
+        count = EventSeries(series.count, last_observed)
+        self._submit_job(partial(self._send_count, series.event, count), series.size)
 
-    async def _send_count(self, series: _Series, count: EventSeries) -> None:
-        event = self._as_event(series.recorded, series.name, series.moment)
-
-        async def send() -> None:
-            try:
-                await self._patch(event, count)
-                return
-            except NotFound:  # API servers delete events after an hour
-                pass
-            try:
-                await self._create(msgspec.structs.replace(event, series=count))
-            except AlreadyExists:  # the first one had been sent without a reply, and arrived only now
-                await self._patch(event, count)
-
-        await self._try(send)
+    async def _send_count(self, event: Event, count: EventSeries) -> None:
+        try:
+            await self._patch(event, count)
+            return
+        except NotFound:  # API servers delete events after an hour
+            pass
+        try:
+            await self._create(msgspec.structs.replace(event, series=count))
+        except AlreadyExists:  # the first one had been sent without a reply, and arrived only now
+            await self._patch(event, count)
 
     async def _patch(self, event: Event, count: EventSeries) -> None:
         if self._in_core_shape:
@@ -353,17 +354,12 @@ class EventRecorder:
                 await trio.sleep(self._retry_seconds())
         log.warning("gave up sending an event after %d tries", EVENT_TRIES)
 
-    async def _end_series(self) -> None:
-        """Send the final count of series that are over, and from time to time that of long ones.
-
-        An event without a repetition is a series of one: it is only removed from the table.
-        """
+    async def _sweep_series(self) -> None:
+        """Send the final count of series that are over, and from time to time that of long ones."""
         while True:
-            await trio.sleep(SERIES_QUIET_SECONDS)
-            now = trio.current_time()
-            for key, series in list(self._series.items()):
-                is_over = now - series.last_seen > SERIES_QUIET_SECONDS
-                if series.count > series.sent_count and (is_over or now - series.sent_at > SERIES_REFRESH_SECONDS):
-                    self._submit_count(series)
-                if is_over:
-                    del self._series[key]
+            await trio.sleep(SERIES_SWEEP_SECONDS)
+            self._submit_counts(self._series.sweep(now=trio.current_time()))
+
+    def _submit_counts(self, ended: Iterable[Series]) -> None:
+        for series in ended:
+            self._submit_count(series)

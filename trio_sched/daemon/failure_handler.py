@@ -9,6 +9,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
@@ -18,6 +19,7 @@ from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
+from trio_sched.tracebacks import forget_tracebacks
 from trio_sched.verbosity import V2
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,9 @@ class FailureHandler:
         if problem is not None:
             log.error("Error occurred: %s", problem)
         self.requeued()
+        if outcome.status.error is not None:
+            log_plugin_failures(self.scheduler.plugin_failures)  # the tracebacks that are in it
+            forget_tracebacks(outcome.status.error)
         if known is not None and known.uid != info.uid:
             return  # deleted and created again: the new pod has an entry in the queue of its own
         message = outcome.message

@@ -7,6 +7,7 @@ import logging
 from trio_sched.engine.failure_guard import SKIP_SECONDS
 from trio_sched.engine.hook_failure import describe_error, has_plain_text
 from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.tracebacks import forget_tracebacks
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ def log_plugin_failures(plugin_failures: PluginFailures) -> None:
             extra=fields,
             exc_info=None if cause is None else exception_to_log(cause),
         )
+        forget_tracebacks(failed)
 
 
 def exception_to_log(cause: BaseException) -> BaseException:

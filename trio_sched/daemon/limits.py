@@ -58,11 +58,16 @@ RESTART_TASK_SECONDS: Final = 60.0
 MAX_PLUGIN_RETRY_SECONDS: Final = 10.0**9
 """Longer times are cut to this, so that they can be added to a time."""
 
-# --- events; source: the event broadcaster of Kubernetes, except for the two limits of this project
+# --- events; source: the event broadcaster of Kubernetes, except for the limits of what waits and of series
 MAX_UNSENT_EVENTS: Final = 100_000
 """Events that wait to be sent; further ones are dropped, and the log says so."""
 MAX_UNSENT_PLUGIN_EVENTS: Final = 20_000
 """With so many that wait, those of plugins are dropped: there must be room for those of the scheduler."""
+MAX_UNSENT_EVENT_BYTES: Final = 64 * 1024 * 1024
+"""What those that wait may take: as many as above only if they are short."""
+MAX_UNSENT_PLUGIN_EVENT_BYTES: Final = 32 * 1024 * 1024
+MAX_EVENT_TEMPLATES: Final = 1000
+"""Combinations of profile, type, reason and action for which the JSON is prepared."""
 MAX_PARALLEL_EVENTS: Final = 8
 EVENT_TRIES: Final = 12
 EVENT_RETRY_SECONDS: Final = 10.0
@@ -71,6 +76,12 @@ EVENT_RETRY_JITTER: Final = 0.25
 MAX_EVENT_NOTE_BYTES: Final = 1024
 MAX_NAME_LENGTH: Final = 253
 """Of an object, by the rules of the API server."""
+MAX_EVENT_SERIES: Final = 10_000
+"""Beyond it the series that has seen no repetition for the longest time ends early."""
+MAX_EVENT_SERIES_BYTES: Final = 32 * 1024 * 1024
+"""Of all of them, counted as they are kept in memory."""
+SERIES_SWEEP_SECONDS: Final = 60.0
+"""How often it is looked which series are over."""
 SERIES_QUIET_SECONDS: Final = 360.0
 """A series without a repetition for this long is over."""
 SERIES_REFRESH_SECONDS: Final = 1800.0
@@ -124,6 +135,14 @@ EVENT_FLUSH_SECONDS: Final = 3.0
 MAX_END_SECONDS: Final = 25.0
 """If a hook that is cancelled still runs so long after the end began, the process ends without it: before a kubelet
 kills it (30 s by default), and in any case when the lease is lost, because another instance leads then."""
+
+# --- memory
+FREE_MEMORY_SECONDS: Final = 60.0
+"""How often it is looked whether memory is not needed any more."""
+WORTH_TRIMMING_BYTES: Final = 16 * 1024 * 1024
+"""After growth by so much free memory is returned to the system at once, and soon again after so much was returned;"""
+MAX_TRIM_PAUSE: Final = 10
+"""else only every so many times."""
 
 # --- the log
 LOG_BATCH_SECONDS: Final = 0.1

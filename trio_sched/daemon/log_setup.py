@@ -225,7 +225,7 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
         if key not in _STANDARD:
             yield key, value
     if record.exc_info and record.exc_info[1] is not None:
-        yield "err", "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+        yield "err", "".join(traceback.format_exception(*record.exc_info)).rstrip()
 
 
 def _shortened(value: Any) -> Any:

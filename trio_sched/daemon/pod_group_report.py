@@ -118,7 +118,7 @@ class PodGroupReporter:
         is_under_way = uid in self._pending
         self._pending[uid] = condition
         if not is_under_way:
-            self.pool.submit(partial(self._write, group))
+            self.pool.submit(partial(self._write, f"{group.namespace}/{group.name}", uid))
 
     def _drop_gone(self, remembered: dict[str, Any]) -> None:
         """Forget groups that do not exist any more, once there are many."""
@@ -128,19 +128,20 @@ class PodGroupReporter:
             for uid in [uid for uid in remembered if uid not in existing]:
                 del remembered[uid]
 
-    async def _write(self, group: PodGroup) -> None:
-        uid = group.metadata.uid
+    async def _write(self, key: str, uid: str) -> None:
         try:
             while (condition := self._pending.get(uid)) is not None:
                 self._pending[uid] = None
-                newest = self.group(f"{group.namespace}/{group.name}")
-                await self._send(group if newest is None else newest, condition)
+                group = self.group(key)
+                if group is None or group.metadata.uid != uid:
+                    return
+                await self._send(group, condition)
                 self._drop_gone(self._written)
                 self._written[uid] = condition
         except NotFound:
             self._written.pop(uid, None)
         except KubeClientError as problem:
-            log.error("Failed to update PodGroup status: %s", problem, extra={"podGroup": group.name})
+            log.error("Failed to update PodGroup status: %s", problem, extra={"podGroup": key.partition("/")[2]})
         finally:
             self._pending.pop(uid, None)
 

@@ -103,7 +103,7 @@ class PodStatusWriter:
     async def _send_until_written(self, pod: Pod, patch: dict[str, Any]) -> None:
         pauses = self._pauses()
         while True:
-            pause = await self._send(pod, patch, pauses)
+            pause = await self._send(pod.namespace, pod.name, patch, pauses)
             if pause is None:
                 return
             await trio.sleep(pause)
@@ -130,16 +130,16 @@ class PodStatusWriter:
             pending.patch = {**(pending.patch or {}), **patch}
             return
         pending = self._pending[pod.uid] = _PendingPatch(patch)
-        self.pool.submit(partial(self._send_pending, pod, pending))
+        self.pool.submit(partial(self._send_pending, pod.namespace, pod.name, pod.uid, pending))
 
-    async def _send_pending(self, pod: Pod, pending: _PendingPatch) -> None:
+    async def _send_pending(self, namespace: str, name: str, uid: str, pending: _PendingPatch) -> None:
         pending.is_sending = True
         pauses = self._pauses()
         try:
             while pending.patch:
                 patch, pending.patch = pending.patch, None
                 pending.sent = {**pending.sent, **patch}
-                pause = await self._send(pod, patch, pauses)
+                pause = await self._send(namespace, name, patch, pauses)
                 if pause is None:
                     continue
                 if pending.is_withdrawn:
@@ -149,14 +149,14 @@ class PodStatusWriter:
         except NotFound:
             pass  # a pod that was deleted needs no status
         except KubeClientError as problem:
-            log.error("Error updating pod: %s", problem, extra={"pod": pod.key})
+            log.error("Error updating pod: %s", problem, extra={"pod": f"{namespace}/{name}"})
         finally:
             pending.finished.set()
-            if self._pending.get(pod.uid) is pending:
-                del self._pending[pod.uid]
+            if self._pending.get(uid) is pending:
+                del self._pending[uid]
 
-    async def _send(self, pod: Pod, patch: dict[str, Any], pauses: Iterator[float]) -> float | None:
-        """Try once to patch the status of *pod*.
+    async def _send(self, namespace: str, name: str, patch: dict[str, Any], pauses: Iterator[float]) -> float | None:
+        """Try once to patch the status of a pod.
 
         Returns:
             None if that is done; otherwise how many seconds to wait before the next try, taken from *pauses*.
@@ -165,7 +165,7 @@ class PodStatusWriter:
             KubeClientError: the patch was refused, or *pauses* are used up.
         """
         try:
-            await patch_pod_status(self.client, namespace=pod.namespace, name=pod.name, status=patch)
+            await patch_pod_status(self.client, namespace=namespace, name=name, status=patch)
         except (ServerError, Conflict, ConnectionFailed):
             pause = next(pauses, None)
             if pause is None:

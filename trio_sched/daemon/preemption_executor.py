@@ -125,6 +125,10 @@ class PreemptionExecutor:
         """Whether there are victims on *node_name*, of any preemptor, that the watch does not show as being deleted."""
         return any(one.node_name == node_name and self._is_ongoing(one) for one in self._by_preemptor.values())
 
+    def forget_ended(self) -> None:
+        """Forget the preemptions whose victims are being deleted, or gone, and the pods that they hold."""
+        self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
+
     def _is_ongoing(self, preemption: _Preemption) -> bool:
         if not preemption.all_requested:
             return True
@@ -157,7 +161,7 @@ class PreemptionExecutor:
         self, preemptor: Preemptor, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         self.metrics.victims.observe(len(victims))
-        self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
+        self.forget_ended()
         requested = {uid: preemption for preemption in self._by_preemptor.values() for uid in preemption.victims}
         for victim in victims:
             if victim.uid in requested:

@@ -40,7 +40,7 @@ from trio_sched.daemon.limits import (
     EVENT_FLUSH_SECONDS,
     SHUTDOWN_GRACE_SECONDS,
 )
-from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
+from trio_sched.daemon.memory import free_memory, freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.metrics.loop_lag import watch_event_loop
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
@@ -193,6 +193,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     assembly.synced.set()
     log.log(V3, "Handlers synced")
     queue = assembly.scheduler.queue
+    services.start_soon(free_memory, assembly.scheduler.forget_unused, assembly.preemption_executor.forget_ended)
     services.start_soon(CacheCheck(assembly=assembly).run)
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     tasks = assembly.tasks = BackgroundTasks(assembly.loaded.background_tasks, assembly.loaded.leader_tasks)

@@ -127,10 +127,9 @@ class WorkPool:
             if not jobs:
                 await self._idle.park()
                 continue
-            job = jobs.popleft()
             self._busy += 1
             try:
-                await job()
+                await jobs.popleft()()  # without a name for the job: an idle task would keep it, and the pod in it
             finally:
                 self._busy -= 1
                 if not jobs and not self._busy and self._emptied is not None:

@@ -2,17 +2,23 @@
 
 One list holds both, in order: a marker where each pod was popped, and every event since. When a pod is requeued as
 rejected, the events behind its marker say whether something has changed that its rejector waits for.
+
+Events have the objects in them, so they are limited: a plugin can keep a pod waiting for a quarter of an hour. In the
+place of those that are dropped one says that anything may have happened, which costs the pods an attempt at most.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, frozen
 
-from trio_sched.plugin_api.cluster_events import ClusterEvent
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
+
+MAX_EVENTS: Final = 2000
+TOO_MANY_EVENTS: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, "TooManyEvents")
 
 
 @frozen(eq=False)
@@ -39,6 +45,7 @@ class InFlight:
     def __init__(self) -> None:
         self.events: Counter[str] = Counter()
         """Label of an event → how many are recorded."""
+        self._event_count = 0
         self._markers: dict[str, _Link] = {}
         self._first: _Link | None = None
         self._last: _Link | None = None
@@ -58,8 +65,26 @@ class InFlight:
 
     def add_event(self, event: InFlightEvent) -> None:
         """Record *event* for the pods in flight."""
-        self.events[event.event.label] += 1
+        if self._event_count >= MAX_EVENTS:
+            self._drop_older_half()
         self._append(_Link(event))
+        self._count(event, 1)
+
+    def _drop_older_half(self) -> None:
+        link = self._first
+        while link is not None:
+            if isinstance(link.content, InFlightEvent):
+                self._count(link.content, -1)
+                if self._event_count < MAX_EVENTS // 2:  # pods whose marker is before this one miss something
+                    link.content = InFlightEvent(TOO_MANY_EVENTS)
+                    self._count(link.content, 1)
+                    return
+                self._unlink(link)
+            link = link.next
+
+    def _count(self, event: InFlightEvent, change: int) -> None:
+        self._event_count += change
+        self.events[event.event.label] += change
 
     def done(self, uid: str) -> None:
         """The attempt of the pod *uid* is over; no matter if it was already."""
@@ -68,7 +93,7 @@ class InFlight:
             return
         self._unlink(link)
         while self._first is not None and isinstance(self._first.content, InFlightEvent):
-            self.events[self._first.content.event.label] -= 1
+            self._count(self._first.content, -1)
             self._unlink(self._first)
 
     def since(self, uid: str) -> Iterator[InFlightEvent]:

@@ -49,6 +49,10 @@ class KeptByNode(Generic[V]):
                 missing[row] = (node_now, pods_now, pods)
         return missing
 
+    def clear(self) -> None:
+        """Begin anew."""
+        self._kept.clear()
+
     def keep(self, name: str, version: Version, value: V) -> None:
         """Keep *value* for node *name*."""
         self._kept[name] = version, value

@@ -31,6 +31,10 @@ class NodeRefusals:
     table: NodeTable
     _kept: dict[Hashable, tuple[tuple[int, int, Sequence[PodInfo]], bool]] = field(factory=dict, init=False)
 
+    def clear(self) -> None:
+        """Begin anew."""
+        self._kept.clear()
+
     def is_refused(
         self, profile: Profile, plugin: str, info: QueuedPodInfo, node_name: str, nominated: NominatedPods
     ) -> bool:

@@ -36,7 +36,7 @@ class NominatedIndex:
         nominator = self.queue.nominator
         if not nominator and not self._by_node:
             return {}
-        self._catch_up()
+        self.catch_up()
         priority = pod.priority
         found = self._at_least.get(priority)
         if found is None:
@@ -63,7 +63,8 @@ class NominatedIndex:
             for queued in self.queue.nominated_pods(node_name)
         ]
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
+        """Let go of what is nominated no longer."""
         changed = self.queue.nominator.take_changed()
         if self._membership != self.table.membership_generation:
             self._membership = self.table.membership_generation

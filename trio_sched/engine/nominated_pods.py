@@ -39,14 +39,18 @@ class NominatedRows:
     def __attrs_post_init__(self) -> None:
         self._copy = self.table.copy_of_rows([])
 
+    def clear(self) -> None:
+        """Begin anew."""
+        self._copy = self.table.copy_of_rows([])
+        self._position_of.clear()
+        self._seen.clear()
+        self._membership = self.table.membership_generation
+
     def with_pods(self, nominated: NominatedPods, names: Sequence[str]) -> tuple[NodeColumns, list[int]]:
         """Columns in which the nodes *names* have their nominated pods too, and where they stand there."""
         table, views = self.table, self.table.views
         if self._membership != table.membership_generation or len(self._position_of) > 2 * len(nominated) + 64:
-            self._copy = table.copy_of_rows([])
-            self._position_of.clear()
-            self._seen.clear()
-            self._membership = table.membership_generation
+            self.clear()
         positions: list[int] = []
         pods_seen, node_seen = views.pods_generation, views.node_generation
         for name in names:

@@ -8,6 +8,7 @@ from attrs import define, field
 
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.plugin_api.status import Status
+from trio_sched.tracebacks import forget_tracebacks
 
 
 @define(eq=False)
@@ -43,6 +44,7 @@ class PluginFailures:
             self._by_hook[key] = ReportedFailure(failed, pod)
         else:
             known.count += 1
+            forget_tracebacks(failed)
 
     def add_status(self, status: Status | None, pod: str = "") -> None:
         """The same for the failure in *status*, unless the plugin itself returned Error."""

@@ -170,6 +170,19 @@ class Scheduler:
         else:
             info.signature, info.signature_epoch = self.sign(info.pod), self.signature_epoch
 
+    def forget_unused(self) -> None:
+        """Forget what is kept for later attempts and holds pods or devices, of which some may be gone.
+
+        It is found out again when it is needed; what nobody needs any more would never be seen to be outdated.
+        """
+        self.cache.table.devices.forget_unused()
+        self._refusals.clear()
+        self._dry_runs.clear()
+        self._nominated.catch_up()
+        self._nominated_rows.clear()
+        for cache in self._signature_caches.values():
+            cache.forget_nominated()
+
     def invalidate_signatures(self) -> None:
         """Something has changed that plugins read and that no signature shows."""
         self.signature_epoch += 1

@@ -12,7 +12,7 @@ signature and the named inputs alone, and its normalize_score from which scores 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from random import Random
 from typing import Generic, TypeVar
 
@@ -71,6 +71,9 @@ class _RecentlyUsed(Generic[V]):
     def __contains__(self, signature: Signature) -> bool:
         return signature in self._entries
 
+    def __iter__(self) -> Iterator[V]:
+        return (value for value, _size in self._entries.values())
+
     def get(self, signature: Signature) -> V | None:
         found = self._entries.get(signature)
         return None if found is None else found[0]
@@ -109,6 +112,11 @@ class SignatureCache:
     _evaluations: _RecentlyUsed[IncrementalEvaluation] = field(factory=_RecentlyUsed)
     _uncached: _RecentlyUsed[None] = field(factory=_RecentlyUsed)
     """Signatures left to the plain evaluation; apart, so that the pods of a DaemonSet do not push the others out."""
+
+    def forget_nominated(self) -> None:
+        """Forget what was found out about nodes with nominated pods, and these pods."""
+        for evaluation in self._evaluations:
+            evaluation.nominated_statuses.clear()
 
     def decide(self, pod: Pod, signature: Signature, nominated: NominatedPods, rng: Random) -> Decision | None:
         """Decide on *pod* if that can be done from the cache.

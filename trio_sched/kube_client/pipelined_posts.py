@@ -34,6 +34,8 @@ COLLECT_SECONDS = 0.2
 """How long posts are collected before they are sent together."""
 HURRIED_SECONDS = 0.025
 """The same if one of them is to be sent soon, or somebody waits for all of them."""
+POST_OVERHEAD_BYTES = 250
+"""What a post takes besides its body."""
 MAX_IN_FLIGHT = 150
 """Posts to which one connection has no response yet."""
 _BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, trio.TooSlowError, ProtocolViolation)
@@ -47,6 +49,11 @@ class Post(NamedTuple):
     submitted_at: float
     on_done: Callable[[], None] | None = None
     """Called when it has got a response, unless that goes to ``on_refused``."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        return POST_OVERHEAD_BYTES + len(self.body)
 
 
 @define(eq=False)
@@ -71,6 +78,8 @@ class PipelinedPosts:
     max_age_seconds: float
     _waiting: deque[Post] = field(factory=deque, init=False)
     _in_flight: int = field(default=0, init=False)
+    unfinished_bytes: int = field(default=0, init=False)
+    """About how much memory is taken by what has no response yet."""
     _idle: list[trio.Event] = field(factory=list, init=False)
     """Of the connections that have nothing to send; the one that had something last is woken first."""
     _hurry: trio.Event = field(factory=trio.Event, init=False)
@@ -92,6 +101,7 @@ class PipelinedPosts:
         if soon:
             self._hurry.set()
         self._waiting.append(Post(target, body, trio.current_time(), on_done))
+        self.unfinished_bytes += POST_OVERHEAD_BYTES + len(body)
         idle = len(self._idle)
         if idle == CONNECTIONS or (idle and len(self._waiting) > MAX_IN_FLIGHT):
             self._idle.pop().set()
@@ -174,6 +184,7 @@ class PipelinedPosts:
     def done(self, post: Post, reply: Reply) -> None:
         """*post* has got a response."""
         self._in_flight -= 1
+        self.unfinished_bytes -= post.size
         record = request_log.begin(self.client.settings.server, b"POST", self.client.path(post.target), b"", post.body)
         if record is not None:
             record.sent_at = post.submitted_at
@@ -188,7 +199,9 @@ class PipelinedPosts:
         """Send what was *in_flight* again, but the first one not if it may be the reason why the connection broke."""
         self._in_flight -= len(in_flight)
         if refused and in_flight:
-            self.on_refused(in_flight.popleft(), None)
+            first = in_flight.popleft()
+            self.unfinished_bytes -= first.size
+            self.on_refused(first, None)
         self._waiting.extendleft(reversed(in_flight))
         self._tell_if_empty()
 
@@ -198,6 +211,7 @@ class PipelinedPosts:
         too_old: list[Post] = []
         while self._waiting and self._waiting[0].submitted_at < oldest:
             too_old.append(self._waiting.popleft())
+            self.unfinished_bytes -= too_old[-1].size
         if too_old:
             self.on_too_old(too_old)
             self._tell_if_empty()

@@ -1,6 +1,8 @@
 """Lets equal parts of many objects be one part: the pods of a template differ in little more than name and node.
 
 That takes a fifth of the memory of a pod, and parts that are the same object are compared without looking at them.
+
+What no object has any more is forgotten by `forget_unused`, which is to be called now and then.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from operator import attrgetter
+from sys import getrefcount
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -22,6 +25,8 @@ V = TypeVar("V")
 
 _MAX_VALUES = 1024
 """Of a table, in each of its two generations."""
+_MAX_BYTES = 1 << 20
+"""Of the keys in a generation; the values take a few times as much."""
 _MAX_KEY_BYTES = 4096
 """Larger parts are not shared: they would have to be held twice."""
 
@@ -41,11 +46,12 @@ class SharedValues(Generic[V]):
         newer: what was asked for lately, by key; for those who cannot afford a call.
     """
 
-    __slots__ = ("_older", "newer")
+    __slots__ = ("_newer_bytes", "_older", "newer")
 
     def __init__(self) -> None:
         self.newer: dict[bytes | str, V] = {}
         self._older: dict[bytes | str, V] = {}
+        self._newer_bytes = 0
 
     def first(self, key: bytes | str, value: V) -> V:
         """The value to use instead of *value*, which has this *key*; a text can be its own."""
@@ -53,10 +59,21 @@ class SharedValues(Generic[V]):
         if shared is not None or len(key) > _MAX_KEY_BYTES:
             return value if shared is None else shared
         shared = self._older.get(key, value)
-        if len(self.newer) >= _MAX_VALUES:
-            self._older, self.newer = self.newer, {}
+        if len(self.newer) >= _MAX_VALUES or self._newer_bytes > _MAX_BYTES:
+            self._older, self.newer, self._newer_bytes = self.newer, {}, 0
         self.newer[key] = shared
+        self._newer_bytes += len(key)
         return shared
+
+    def forget_unused(self, used_part: Callable[[V], object] = lambda value: value) -> None:
+        """Forget the values of which nothing else refers to the *used_part* any more."""
+        self._older = {key: value for key, value in self._older.items() if key not in self.newer}
+        for values in (self._older, self.newer):
+            # One reference is the table's, one that of the call; a text that is its own key has two more.
+            unused = [key for key in values if getrefcount(used_part(values[key])) <= (4 if values[key] is key else 2)]
+            for key in unused:
+                del values[key]
+        self._newer_bytes = sum(map(len, self.newer))
 
 
 class _Tables:
@@ -111,6 +128,14 @@ _POD_STATUS = _Tables({"phase": _texts, "conditions": SharedValues(), "container
 _POD_CONDITION = _Tables({"type": _texts, "status": _texts, "last_transition_time": _texts})
 _NODE_SPEC = _Tables({"taints": SharedValues()})
 _NODE_STATUS = _Tables({"allocatable": _amounts, "capacity": _amounts, "conditions": SharedValues()})
+
+
+def forget_unused() -> None:
+    """Forget the parts of pods and nodes that none of these has any more."""
+    parts = (_METADATA, _POD_SPEC, _POD_STATUS, _POD_CONDITION, _NODE_SPEC, _NODE_STATUS)
+    for table in {_images, *(table for part in parts for _name, table in part.fields)}:
+        if table is not None:
+            table.forget_unused()
 
 
 def share_pod(pod: Pod, known: Pod | None) -> Pod:

@@ -58,6 +58,11 @@ class DeviceModels:
     _lists: SharedValues[tuple[tuple[Device, ...], tuple[DeviceModel, ...]]] = field(factory=SharedValues)
     _models: SharedValues[DeviceModel] = field(factory=SharedValues)
 
+    def forget_unused(self) -> None:
+        """Forget lists and models that no slice has any more."""
+        self._lists.forget_unused(lambda listed: listed[0])
+        self._models.forget_unused()
+
     def of(self, driver: str, devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[DeviceModel, ...]]:
         """The devices, as one tuple for all equal lists, and the model of each."""
         if not devices:

@@ -1,12 +1,13 @@
 """Devices of the cluster: the slices that offer them, the claims that have them, and what each node can use.
 
 Slices are indexed by node, since most are for one node. What a node can use is put together when it is asked for, and
-again after a slice of one of its pools has changed. Costs nothing where there are no slices and no claims.
+dropped when a slice of one of its pools changes. Costs nothing where there are no slices and no claims.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from attrs import define, field
 
@@ -43,6 +44,8 @@ class DeviceTable:
     """Node → the generation in which a slice changed that is for it alone."""
     shared_generation: int = 0
     """The generation in which another slice changed."""
+    put_together: dict[bool, dict[str, Any]] = field(factory=dict)
+    """Whether pools can be partitioned → node → what is made of its devices, until they change or the node is gone."""
     _slices: dict[str, SliceEntry] = field(factory=dict)
     _of_node: dict[str, dict[str, SliceEntry]] = field(factory=dict)
     _shared: dict[str, SliceEntry] = field(factory=dict)
@@ -67,6 +70,19 @@ class DeviceTable:
 
     def __len__(self) -> int:
         return len(self._slices)
+
+    def has_own_slices(self, node_name: str) -> bool:
+        """Whether there are slices for the node alone."""
+        return node_name in self._of_node
+
+    def forget_node(self, node_name: str) -> None:
+        """Drop what is put together for the node: its devices have changed, or it is gone."""
+        for by_node in self.put_together.values():
+            by_node.pop(node_name, None)
+
+    def forget_unused(self) -> None:
+        """Forget what is shared by equal devices that are all gone."""
+        self._models.forget_unused()
 
     def slices_for(self, node_name: str) -> Iterator[SliceEntry]:
         """The slices that may be for the node."""
@@ -177,12 +193,14 @@ class DeviceTable:
         is_local = entry.is_for_one_node and len(others) <= _MANY_SLICES
         if not is_local or any(not one.is_for_one_node for one in others):
             self.shared_generation = self.generation
+            self.put_together.clear()
             self.on_change(None)
             return
-        nodes = {one.slice.spec.node_name or "" for one in others} | {own}
-        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
+        # A pool may have slices for several nodes: all of them see whether it is complete.
+        for node_name in {one.slice.spec.node_name or "" for one in others} | {own}:
             if node_name in self._of_node:
                 self.generation_of_node[node_name] = self.generation
+            self.forget_node(node_name)
             self.on_change(node_name)
 
     def _allocation_changed(self, device: DeviceId) -> None:

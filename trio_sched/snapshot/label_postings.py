@@ -14,11 +14,13 @@ from trio_sched.snapshot.label_selection import LabelMatcher
 class LabelPostings:
     """The numbers of things, by label. Things cannot be removed: there are new postings when too many are gone."""
 
-    __slots__ = ("_by_key", "_by_value", "count")
+    __slots__ = ("_by_key", "_by_value", "count", "label_count")
 
     def __init__(self) -> None:
         self.count = 0
         """How many numbers are in use: 0 … count - 1."""
+        self.label_count = 0
+        """How many labels these have together."""
         self._by_key: dict[str, array[int]] = {}
         """Label key → the things that have it."""
         self._by_value: dict[str, dict[str, array[int]]] = {}
@@ -28,6 +30,7 @@ class LabelPostings:
         """The number of a new thing with *labels*."""
         number = self.count
         self.count += 1
+        self.label_count += len(labels)
         for key, value in labels.items():
             by_value = self._by_value.get(key)
             if by_value is None:

@@ -12,9 +12,6 @@ from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_selection import match_node_selector, terms_problem
 
-_SLACK = 100
-"""Nodes that are gone whose devices may be kept."""
-
 
 class BadNodeSelector(TrioSchedError):
     """The node selector of a slice, a device or an allocation cannot be evaluated."""
@@ -51,12 +48,10 @@ _NO_DEVICES = NodeDevices((), (), is_local=True)
 
 @define(eq=False)
 class NodeDevicesCache:
-    """What `devices_of_node` has put together, until a slice changes."""
+    """The devices of nodes, put together once; the table that they come from keeps them until they change."""
 
     partitionable: bool = True
     """Gate DRAPartitionableDevices."""
-    _kept: dict[str, tuple[tuple[int, int], Node | None, NodeDevices]] = field(factory=dict)
-    _drop_at: int = _SLACK
 
     def get(self, nodes: NodeColumns, position: int) -> NodeDevices:
         """The devices of the node at *position*.
@@ -65,27 +60,17 @@ class NodeDevicesCache:
             BadNodeSelector: the selector of a slice or a device cannot be evaluated.
         """
         table, name = nodes.devices, nodes.name(position)
-        version = table.generation_of_node.get(name, 0), table.shared_generation
-        node = nodes.node(position).node if table.has_shared_slices else None
-        kept = self._kept.get(name)
-        if kept is not None and kept[0] == version and kept[1] is node:
-            return kept[2]
-        if not table.has_shared_slices and version[0] == 0:
+        has_shared = table.has_shared_slices
+        if not has_shared and not table.has_own_slices(name):
             return _NO_DEVICES
+        node = nodes.node(position).node if has_shared else None
+        by_node = table.put_together.setdefault(self.partitionable, {})
+        kept: tuple[Node | None, NodeDevices] | None = by_node.get(name)
+        if kept is not None and kept[0] is node:
+            return kept[1]
         found = _node_devices(table, nodes, position, name, self.partitionable)
-        self._kept[name] = version, node, found
-        if len(self._kept) > self._drop_at:
-            self._drop_outdated(table)
+        by_node[name] = node, found
         return found
-
-    def _drop_outdated(self, table: DeviceTable) -> None:
-        """Drop what belongs to other versions of the slices: nodes that are gone, above all."""
-        self._kept = {
-            name: one
-            for name, one in self._kept.items()
-            if one[0] == (table.generation_of_node.get(name, 0), table.shared_generation)
-        }
-        self._drop_at = 2 * len(self._kept) + _SLACK
 
 
 def _node_devices(table: DeviceTable, nodes: NodeColumns, position: int, name: str, partitionable: bool) -> NodeDevices:

@@ -233,6 +233,7 @@ class NodeTable:
         for pod_info in pods:
             self.volumes.remove(row, pod_info.pod)
         self._release_ids(row)
+        self.devices.forget_node(name)
         last = self.count - 1
         if row != last:
             self._move_row(last, row)

@@ -18,6 +18,8 @@ from trio_sched.snapshot.pod_selector import PodSelector
 
 _MAX_GONE = 1024
 """How many classes and placements that are gone are held, unless there are more that are not."""
+_MAX_GONE_LABELS = 8 * _MAX_GONE
+"""The same for their labels: a pod can have a megabyte of them."""
 
 ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
 """(namespace, labels, whether it is terminating)."""
@@ -69,12 +71,17 @@ class PodClasses:
     counts 0 pods, until it is more than what is there and all get new numbers.
     """
 
-    __slots__ = ("_by_key", "_class_of", "_in_namespace", "_labels", "_placements", "_pods", "_row_of", "_terminating")
+    __slots__ = (
+        *("_by_key", "_class_of", "_in_namespace", "_label_count", "_labels"),
+        *("_placements", "_pods", "_row_of", "_terminating"),
+    )
 
     def __init__(self) -> None:
         self._by_key: dict[ClassKey, PodClass] = {}
         self._placements = 0
         """How many there are, without those that are gone."""
+        self._label_count = 0
+        """Of all classes, without those that are gone."""
         self._pods = array("i")
         self._number_anew()
 
@@ -84,6 +91,7 @@ class PodClasses:
         one = self._by_key.get(key)
         if one is None:
             one = self._by_key[key] = PodClass(key, pod.labels)
+            self._label_count += len(one.labels)
             self._number(one)
         placement = one.placements.get(row)
         if placement is None:
@@ -103,11 +111,18 @@ class PodClasses:
             self._placements -= 1
             if not one.placements:
                 del self._by_key[one.key]
-            if self._labels.count - len(self._by_key) > max(_MAX_GONE, len(self._by_key)) or len(
-                self._pods
-            ) - self._placements > max(_MAX_GONE, self._placements):
+                self._label_count -= len(one.labels)
+            if self._has_many_gone():
                 self._number_anew()
         return one
+
+    def _has_many_gone(self) -> bool:
+        classes, placements, labels = len(self._by_key), self._placements, self._label_count
+        return (
+            self._labels.count - classes > max(_MAX_GONE, classes)
+            or len(self._pods) - placements > max(_MAX_GONE, placements)
+            or self._labels.label_count - labels > max(_MAX_GONE_LABELS, labels)
+        )
 
     def placements(self, selector: PodSelector) -> tuple[Int32Array, Int32Array]:
         """The rows with pods that *selector* matches, one for each class, and how many pods."""

@@ -155,8 +155,10 @@ class ApiServer:
 
 
 @asynccontextmanager
-async def api_server(assets: Assets, files: ServerFiles, folder: Path) -> AsyncIterator[ApiServer]:
-    """etcd and kube-apiserver; the data is in ``etcd`` below *folder*, the logs are beside it.
+async def api_server(
+    assets: Assets, files: ServerFiles, folder: Path, *, flags: Sequence[str] = ()
+) -> AsyncIterator[ApiServer]:
+    """etcd, and kube-apiserver with more *flags*; the data is in ``etcd`` below *folder*, the logs are beside it.
 
     Both have ended when the block is left, so the data can be copied.
     """
@@ -165,7 +167,7 @@ async def api_server(assets: Assets, files: ServerFiles, folder: Path) -> AsyncI
     settings = ConnectionSettings(server=url, tls=TlsSettings(ca_file=str(files.authority)), token=ADMIN_TOKEN)
     async with _process(etcd_command(assets.etcd, folder / "etcd", etcd_url), folder / "etcd.log") as etcd:
         await _until(lambda: is_healthy(etcd_url), etcd, folder / "etcd.log")
-        command = api_server_command(assets.kube_apiserver, files, port, etcd_url)
+        command = [*api_server_command(assets.kube_apiserver, files, port, etcd_url), *flags]
         log = folder / "kube-apiserver.log"
         async with _process(command, log) as process, connect(settings, qps=-1) as client:
             await _until(lambda: is_ready(client), process, log)

@@ -35,6 +35,8 @@ def options() -> argparse.Namespace:
         "--etcd-servers",
     ):
         parser.add_argument(flag, required=True)
+    for flag in ("--feature-gates", "--runtime-config", "--event-ttl"):
+        parser.add_argument(flag)
     parser.add_argument("--secure-port", type=int, required=True)
     parser.add_argument("--tls-cert-file", type=Path, required=True)
     parser.add_argument("--tls-private-key-file", type=Path, required=True)
