@@ -118,6 +118,22 @@ def test_lines_of_several_threads_stay_whole(pipe: tuple[int, int]) -> None:
         thread.join()
 
 
+def test_where_no_thread_can_be_started_lines_are_written_all_the_same(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    queue = LineQueue(pipe[1], ROOM)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        queue.put(lines(1))
+        assert os.read(pipe[0], ROOM) == lines(1)
+    queue.put(lines(2))
+    assert queue.drain(SECONDS)
+    assert os.read(pipe[0], ROOM) == lines(2)
+
+
 def test_a_stream_takes_text_of_any_kind_and_never_fails(pipe: tuple[int, int]) -> None:
     stream = QueuedStream(LineQueue(pipe[1], ROOM))
     print("caf\udce9 \u20ac", file=stream)

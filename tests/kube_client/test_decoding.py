@@ -1,3 +1,4 @@
+import gc
 import json
 from typing import Any
 
@@ -96,3 +97,31 @@ def test_text_that_is_not_utf_8_is_named_without_words_of_python() -> None:
         UndecodableObject, match=r"^pods without a readable name left out: it contains text .* not UTF-8$"
     ):
         Codec(POD_KIND).object(b'{"metadata":{"name":"\xff"}}')
+
+
+BAD_POD = pod_json("bad").replace(b'"spec":{', b'"spec":{"nodeName":7,')
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"type":"ADDED","object":%s}\n' % BAD_POD, b'{"type":"ADDED","object":]\n', b"no event\n", b"\xff\n"]
+)
+def test_nothing_of_events_that_cannot_be_decoded_stays(line: bytes) -> None:
+    codec = Codec(POD_KIND)
+
+    def errors() -> int:
+        gc.collect()
+        return sum(isinstance(one, UndecodableObject) for one in gc.get_objects())
+
+    before = errors()
+    for _ in range(10):
+        found = codec.events(line)
+        assert isinstance(found[0].object, Undecoded)
+    del found
+    assert errors() == before
+
+
+def test_an_error_that_is_kept_does_not_keep_the_list_that_it_is_about() -> None:
+    (bad,) = Codec(POD_KIND).page(list_json(pod_json("a"), BAD_POD)).undecoded
+    cause = bad.error.__cause__
+    assert cause is not None
+    assert (cause.__traceback__, cause.__context__, bad.error.__traceback__) == (None, None, None)

@@ -71,8 +71,16 @@ class LineQueue:
                 self._drop(data)
             self._changed.notify_all()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-                self._thread.start()
+                self._start()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="log", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # there are too many already, which the log is to say: then this is the one that waits
+            self._write_waiting()
+        else:
+            self._thread = thread
 
     def drain(self, timeout_seconds: float) -> bool:
         """Wait until everything is written; returns whether it is."""
@@ -108,17 +116,22 @@ class LineQueue:
                     self._report()
                 while not self._waiting:
                     self._changed.wait()
-                data = b"".join(self._waiting)
-                self._waiting.clear()
-                reported, self._reported = self._reported, []
-            is_written = self._write(data)
-            with self._changed:
-                self._bytes -= len(data)
-                if not is_written:
-                    self._drop(data)
-                    self.dropped -= len(reported)
-                    self._unreported += sum(reported) - len(reported)
-                self._changed.notify_all()
+            is_written = self._write_waiting()
+
+    def _write_waiting(self) -> bool:
+        with self._changed:
+            data = b"".join(self._waiting)
+            self._waiting.clear()
+            reported, self._reported = self._reported, []
+        is_written = self._write(data)
+        with self._changed:
+            self._bytes -= len(data)
+            if not is_written:
+                self._drop(data)
+                self.dropped -= len(reported)
+                self._unreported += sum(reported) - len(reported)
+            self._changed.notify_all()
+        return is_written
 
     def _write(self, data: bytes) -> bool:
         """Write *data*; returns whether that was possible: the disk may be full, or the reader gone."""

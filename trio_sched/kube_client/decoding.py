@@ -169,6 +169,9 @@ class Codec(Generic[T]):
         except UNDECODABLE:
             identity = _Identity()
         error = UndecodableObject(self.kind.plural, identity.namespace, identity.name, describe_undecodable(problem))
+        # The frames of tracebacks hold the whole body for as long as the error is kept; and in an event, which is not
+        # looked at by the garbage collector, for ever.
+        problem.__traceback__ = problem.__context__ = None
         error.__cause__ = problem
         return Undecoded(identity.namespace, identity.name, identity.resource_version, error)
 
