@@ -55,7 +55,7 @@ packing: dev ## GPUs allocated on a full cluster, against the paper's table; DAT
 soak: dev ## a hundred thousand pods and ten thousand nodes come and go; minutes
 	$(BIN)/python -m contrib.soak
 
-faults: dev ## outages, restarts, rotations in front of it and of kube-scheduler; needs KUBEBUILDER_ASSETS; an hour
+faults: dev ## outages, restarts, rotations in front of it and of kube-scheduler; needs KUBEBUILDER_ASSETS; 45 minutes
 	$(BIN)/python -m contrib.faults
 
 build: dev ## wheel and sdist into dist/

@@ -38,14 +38,22 @@ def main(only: Sequence[str], alone: bool, seed: int, write: Path | None) -> Non
         raise SystemExit(f"faults: none has a name with {' or '.join(only)}")
     logging.basicConfig(level=logging.ERROR)
     table = Table(assets, seed)
-    for name in (OURS,) if alone else (OURS, THEIRS):
-        command = TRIO_SCHED if name == OURS else (str(assets.kube_scheduler),)
-        with tempfile.TemporaryDirectory(prefix="trio-sched-faults-") as folder:
-            trio.run(_run, assets, Path(folder), name, command, faults, seed, table)
+    trio.run(_run_all, assets, (OURS,) if alone else (OURS, THEIRS), faults, seed, table)
     click.echo(table.text())
     if write is not None:
         table.write(write)
     raise SystemExit(1 if table.failures else 0)
+
+
+async def _run_all(assets: Assets, names: Sequence[str], faults: Sequence[Fault], seed: int, table: Table) -> None:
+    """Each scheduler in a cluster of its own, side by side: most of the time they wait."""
+    with tempfile.TemporaryDirectory(prefix="trio-sched-faults-") as folder:
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                own = Path(folder) / name
+                own.mkdir()
+                command = TRIO_SCHED if name == OURS else (str(assets.kube_scheduler),)
+                nursery.start_soon(_run, assets, own, name, command, faults, seed, table)
 
 
 async def _run(
