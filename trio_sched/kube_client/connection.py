@@ -155,7 +155,7 @@ class KubeClient:
         Raises:
             CredentialsError: there are no credentials.
         """
-        return self._prepared_headers() or await self._refreshed_headers()
+        return self.prepared_headers() or await self._refreshed_headers()
 
     async def call(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> bytes:
         """Send a request and return the body of the response.
@@ -196,7 +196,7 @@ class KubeClient:
                 if delay > SHORT_THROTTLE_SECONDS:
                     self._log_throttling(now, delay, method, target)
                 await self._limiter.wait_until(now + delay)
-            lines = (self._prepared_headers() or await self._refreshed_headers()) + headers
+            lines = (self.prepared_headers() or await self._refreshed_headers()) + headers
             if self.check_write is not None and method != b"GET":
                 self.check_write()
             sent_at = trio.current_time()
@@ -252,7 +252,7 @@ class KubeClient:
             ConnectionFailed: there is no connection, or no response.
             CredentialsError: there are no credentials.
         """
-        prepared = self._prepared_headers() or await self._refreshed_headers()
+        prepared = self.prepared_headers() or await self._refreshed_headers()
         sent_at = trio.current_time()
         async with AsyncExitStack() as resources:
             number, answered = self._waiting.begin(b"GET", self._prefix + target, now=sent_at), False
@@ -321,7 +321,12 @@ class KubeClient:
         """The headers of requests for long lists: gzip, unless the kubeconfig disables compression."""
         return b"" if self.settings.disable_compression else GZIP
 
-    def _prepared_headers(self) -> bytes | None:
+    def prepared_headers(self) -> bytes | None:
+        """The header lines of every request, if they are known without waiting.
+
+        Raises:
+            CredentialsError: there are no credentials.
+        """
         credentials = self._credentials
         current = credentials.current()
         if current is None:

@@ -8,6 +8,7 @@ a router has forgotten them, or a proxy hangs, that one is silent, too, and a ne
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -196,10 +197,9 @@ class Heartbeat:
 
     async def _ask(self, connection: Http1Connection) -> None:
         client = self.reachability.clients[0]
-        try:
-            headers = await client.headers()
-        except CredentialsError:  # a 401 is an answer, too
-            headers = b""
+        headers = b""
+        with suppress(CredentialsError):  # a 401 is an answer, too, and no program for credentials is waited for
+            headers = client.prepared_headers() or b""
         message = self._pools[0].message(b"GET", client.path(b"/version"), headers, b"")
         reply = await connection.exchange(message, _MAX_BODY_BYTES)
         if not connection.reusable:
