@@ -12,7 +12,10 @@ from functools import lru_cache
 import numpy as np
 
 from plugins_builtin._volumes import match_volume_affinity
-from trio_sched.plugin_api import BoolArray, Int64Array, NodeColumns, NodeSelector, term_problem
+from trio_sched.plugin_api import BoolArray, Int64Array, NodeColumns, NodeSelector, NodeSelectorTerm, term_problem
+
+_MAX_VALUES = 16
+"""Of an affinity that is kept: what is kept is limited in number only, and an affinity can have a megabyte."""
 
 AffinityMasks = dict[NodeSelector | None, BoolArray]
 """Affinity → which nodes match it, shape (nodes,)."""
@@ -78,13 +81,21 @@ class FirstMatch:
         return sorted(found)
 
 
-@lru_cache(maxsize=8192)
 def _single_label(affinity: NodeSelector) -> tuple[str, tuple[str, ...]] | None:
     """Key and values of an affinity that only requires one label to have one of some values; else None."""
     terms = affinity.node_selector_terms or ()
     if len(terms) != 1 or terms[0].match_fields or len(terms[0].match_expressions or ()) != 1:
         return None
     (requirement,) = terms[0].match_expressions or ()
-    if requirement.operator != "In" or term_problem(terms[0]):
+    is_small = len(requirement.values or ()) <= _MAX_VALUES
+    return _kept_label(terms[0]) if is_small else _label_of(terms[0])
+
+
+def _label_of(term: NodeSelectorTerm) -> tuple[str, tuple[str, ...]] | None:
+    (requirement,) = term.match_expressions or ()
+    if requirement.operator != "In" or term_problem(term):
         return None
     return requirement.key, tuple(dict.fromkeys(requirement.values or ()))
+
+
+_kept_label = lru_cache(maxsize=8192)(_label_of)
