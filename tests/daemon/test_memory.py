@@ -46,6 +46,13 @@ def test_the_c_library_keeps_the_memory_of_freed_arrays(monkeypatch: pytest.Monk
     assert set_options == {-1: 64 << 20, -3: 16 << 20}
 
 
+def test_free_memory_is_returned_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: SimpleNamespace(malloc_trim=asked.append))
+    memory.return_free_memory()
+    assert asked == [0]
+
+
 def no_library(_name: Any) -> Any:
     raise OSError("there is none")
 
@@ -57,7 +64,9 @@ def test_a_c_library_that_cannot_do_that_is_left_as_it_is(
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(ctypes, "CDLL", library)
     memory.set_malloc_thresholds()
+    memory.return_free_memory()
     assert "no mallopt here" in caplog.text
+    assert "no malloc_trim here" in caplog.text
 
 
 def test_the_thresholds_can_be_set_more_than_once() -> None:
