@@ -1,6 +1,7 @@
 import contextlib
 import json
 import os
+import resource
 import ssl
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from file_writer import Write
 from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
+from trio_sched import open_files
 from trio_sched.kube_client import exec_plugin
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.credentials import Credentials, impersonation_headers
@@ -115,6 +117,19 @@ async def test_an_exec_plugin_runs_once_for_all_requests_and_gets_exec_info(writ
         "apiVersion": V1,
         "spec": {"interactive": False},
     }
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux has it")
+async def test_an_exec_plugin_may_open_as_many_files_as_the_scheduler_at_its_start(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(open_files, "_AT_START", (77, hard))
+    wait = (
+        f"import resource, time\nwhile resource.getrlimit(resource.RLIMIT_NOFILE) != (77, {hard}): time.sleep(0.01)\n"
+    )
+    with trio.fail_after(20):
+        assert (await ExecPlugin(script(write, wait + COUNTING)).credential()).token == "yes1"
 
 
 async def test_an_expired_exec_credential_is_fetched_again(write: Write) -> None:

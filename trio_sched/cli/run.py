@@ -59,6 +59,7 @@ from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.reachability import Reachability
 from trio_sched.objects.timestamps import SECOND_NS
+from trio_sched.open_files import raise_open_files_limit
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ def run(flags: Flags) -> ExitCode:
 
     With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
+    raise_open_files_limit()
     with queued_streams(), crash_reports(core_files=flags["core-files"]):
         return _run(flags)
 

@@ -17,6 +17,7 @@ from trio_sched.documents.go_text import printable
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.settings import ExecSettings
 from trio_sched.kube_client.token_file import header_value_problem
+from trio_sched.open_files import restore_open_files_limit
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +141,7 @@ async def _run_process(
         stdin=None if interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )
+    restore_open_files_limit(process.pid)
     failure: CredentialsError | None = None
     try:
         async with trio.open_nursery() as nursery:

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 
 import pytest
 import trio
-from attrs import define
+from attrs import define, field
 from client_authority import ClientAuthority
 from cryptography import x509
 
@@ -33,11 +34,22 @@ class Door:
 
     access: AccessControl
     metrics: ServingMetrics
+    known: list[str] = field(factory=list)
+    """The paths of requests whose user was known."""
 
     async def ask(self, path: str = "/metrics", token: str = "", certificate: bytes = b"") -> int:
         headers = [("authorization", f"Bearer {token}")] if token else []
         shown = tuple(x509.load_pem_x509_certificates(certificate)) if certificate else ()
-        response = await self.access(Request(method="GET", path=path, target=path, headers=headers, certificates=shown))
+        response = await self.access(
+            Request(
+                method="GET",
+                path=path,
+                target=path,
+                headers=headers,
+                certificates=shown,
+                on_authenticated=partial(self.known.append, path),
+            )
+        )
         return response.status
 
     def counted(self, family: str) -> dict[tuple[str, ...], Value]:
@@ -94,6 +106,12 @@ async def test_attempts_are_counted_by_what_came_of_them(door: Door, autojump_cl
     durations = door.metrics.authentications.by_key["success",]
     assert durations.sum == pytest.approx(2 * LATENCY)  # two tokens were reviewed, one of them counts for a while
     assert door.metrics.authorizations.by_key["allowed",].sum == pytest.approx(2 * LATENCY)
+
+
+async def test_it_is_told_whether_the_user_of_a_request_is_known(door: Door, autojump_clock: object) -> None:
+    for path, token in (("/healthz", ""), ("/metrics", "good"), ("/configz", "good"), ("/livez", "bad"), ("/x", "")):
+        await door.ask(path, token=token)
+    assert door.known == ["/metrics", "/configz"]
 
 
 async def test_a_request_is_counted_once_it_has_its_response(door: Door, autojump_clock: object) -> None:

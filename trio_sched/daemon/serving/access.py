@@ -13,7 +13,7 @@ from trio_sched.daemon.serving.authorization import Authorization
 from trio_sched.daemon.serving.errors import NotAuthenticated, ReviewFailed
 from trio_sched.daemon.serving.messages import Handler, Request, Response, refusal
 from trio_sched.daemon.serving.status_bodies import forbidden, unauthorized, without_markup
-from trio_sched.daemon.serving.users import User
+from trio_sched.daemon.serving.users import ANONYMOUS, User
 from trio_sched.documents.go_text import quote
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ class AccessControl:
             self.metrics.authenticated("error", trio.current_time() - began)
             return unauthorized(request)
         seconds = trio.current_time() - began
+        if user.name != ANONYMOUS.name:
+            request.on_authenticated()
         try:
             return await self._authorized(request, user)
         finally:  # counted after the response, as by kube-scheduler: a scrape does not show itself

@@ -13,7 +13,13 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.serving.connection import STATE_KEY, Connection
-from trio_sched.daemon.serving.limits import BODY_SECONDS, MAX_BODY_BYTES, RESPONSE_SECONDS
+from trio_sched.daemon.serving.limits import (
+    BODY_SECONDS,
+    HEADER_COPIES,
+    MAX_BODY_BYTES,
+    MAX_COUNTED_BYTES,
+    RESPONSE_SECONDS,
+)
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
 from trio_sched.documents.go_text import printable
 from trio_sched.engine.hook_failure import describe_error
@@ -24,6 +30,7 @@ log = logging.getLogger(__name__)
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Hold = Callable[[int], None]
 
 _CACHE_CONTROL: Final = (b"cache-control", b"no-cache, private")
 _LENGTH_BELOW: Final = 2048
@@ -50,19 +57,23 @@ class Application:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         connection: Connection = scope["state"][STATE_KEY]
-        connection.request_begins()
-        try:
-            await self._answer(scope, receive, send, connection)
-        finally:
-            connection.request_ends()
+        with connection.request() as hold:
+            hold(HEADER_COPIES * sum(len(name) + len(value) for name, value in scope["headers"]))
+            hold(HEADER_COPIES * (len(scope["raw_path"]) + len(scope["query_string"])))
+            try:
+                await connection.turn()
+            except trio.TooSlowError:
+                connection.drop()
+                return
+            await self._answer(scope, receive, send, connection, hold)
         await connection.request_is_answered()
 
-    async def _answer(self, scope: Message, receive: Receive, send: Send, connection: Connection) -> None:
+    async def _answer(self, scope: Message, receive: Receive, send: Send, connection: Connection, hold: Hold) -> None:
         begun = time.perf_counter()
         is_websocket = scope["type"] == "websocket"
         try:
             with trio.fail_after(BODY_SECONDS):
-                body = b"" if is_websocket else await _read_body(receive)
+                body = b"" if is_websocket else await _read_body(receive, hold)
         except _Gone:
             return
         except trio.TooSlowError:
@@ -82,14 +93,17 @@ class Application:
         response = (
             plain("400 Bad Request", status=400, nosniff=False) if request is None else await self._handle(request)
         )
+        hold(min(len(response.body) + sum(map(len, response.rest)), MAX_COUNTED_BYTES))
         if response.closes and scope.get("http_version") == "2":
             connection.is_ending = True
-        with trio.move_on_after(RESPONSE_SECONDS) as limit:
-            await _respond(send, response, with_body=scope.get("method") != "HEAD", is_websocket=is_websocket)
-        if limit.cancelled_caught:
-            connection.drop()
-        if request is not None and log.isEnabledFor(V3):
-            _log_access(request, response, time.perf_counter() - begun)
+        try:
+            with trio.move_on_after(RESPONSE_SECONDS) as limit:
+                await _respond(send, response, with_body=scope.get("method") != "HEAD", is_websocket=is_websocket)
+            if limit.cancelled_caught:
+                connection.drop()
+        finally:  # also when the client has gone, which it may do when it has what it wants
+            if request is not None and log.isEnabledFor(V3):
+                _log_access(request, response, time.perf_counter() - begun)
 
     async def _handle(self, request: Request) -> Response:
         try:
@@ -123,10 +137,11 @@ def _request(scope: Message, body: bytes, connection: Connection) -> Request | N
         certificates=connection.tls.peer_certificates(),
         is_http2=scope.get("http_version") == "2",
         is_websocket=scope["type"] == "websocket",
+        on_authenticated=connection.authenticated,
     )
 
 
-async def _read_body(receive: Receive) -> bytes:
+async def _read_body(receive: Receive, hold: Hold) -> bytes:
     pieces, length = [], 0
     while True:
         message = await receive()
@@ -136,6 +151,7 @@ async def _read_body(receive: Receive) -> bytes:
         length += len(piece)
         if length > MAX_BODY_BYTES:
             raise _TooLarge
+        hold(len(piece))
         pieces.append(piece)
         if not message.get("more_body"):
             return b"".join(pieces)

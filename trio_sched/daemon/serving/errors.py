@@ -19,3 +19,7 @@ class NotAuthenticated(TrioSchedError):
 
 class ReviewFailed(TrioSchedError):
     """The API server could not be asked; the text is kube-scheduler's."""
+
+
+class ClientMisbehaves(TrioSchedError):
+    """A client has sent what none has to send; its connection ends."""

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 MAX_CONNECTIONS: Final = 512
-"""Above it the oldest connection without a request under way is closed for a new one."""
-ACCEPTS_PER_SECOND: Final = 500.0
+"""Above it a connection is ended for a new one."""
+OTHER_FILES: Final = 256
+"""What the scheduler itself may have open: connections of its clients, one for each watch, extenders, files."""
+LEAST_SHARE_OF_FILES: Final = 8
+"""Where fewer files are allowed, one of so many is for connections to the endpoints."""
+ACCEPTS_PER_SECOND: Final = 1500.0
 ACCEPT_BURST: Final = 1000
 """Connections that are accepted; more than that wait in the listener."""
-HANDSHAKES_PER_SECOND: Final = 100.0
-HANDSHAKE_BURST: Final = 200
-"""A handshake takes about a millisecond of the event loop; more of them wait their turn, once the client has begun."""
 HANDSHAKE_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 90.0
 """For a connection without a request, and for the header of a request to arrive."""
-MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_HELLO_BYTES: Final = 16 * 1024
+"""Of a client's first message; with the keys of post-quantum mechanisms it is about 2 KiB."""
+MAX_HANDSHAKE_BYTES: Final = 128 * 1024
+"""Of what a client sends for a TLS handshake, its certificates included."""
+MAX_HEADER_BYTES: Final = 32 * 1024
+"""To decode so much takes up to 40 ms, in which nothing else runs."""
+MAX_CONTINUATIONS: Final = 8
+"""Frames that follow the first one of an HTTP/2 header; such a frame can have 16 KiB."""
+MAX_SETTINGS: Final = 256
+"""That an HTTP/2 client sends, all in all."""
 MAX_BODY_BYTES: Final = 64 * 1024
 BODY_SECONDS: Final = 10.0
 SEND_SECONDS: Final = 10.0
@@ -30,6 +40,35 @@ DRAIN_SECONDS: Final = 5.0
 """How long requests under way may take once the listener is closed."""
 ACCEPT_PAUSE_SECONDS: Final = 0.1
 """After a failure to accept: the process has too many open files, for instance."""
+
+# --- clients none of whose requests on a connection has been authenticated, all of them together
+UNAUTHENTICATED_BYTES: Final = 12 << 20
+"""Above it the connection ends that holds most. Python's allocator hardly gives anything back, so this is about what a
+flood leaves behind."""
+SILENT_CONNECTION_BYTES: Final = 32 * 1024
+CONNECTION_BYTES: Final = 64 * 1024
+REQUEST_BYTES: Final = 16 * 1024
+"""What a connection before its handshake, one after it, and a request take by themselves; measured."""
+MAX_UNANSWERED: Final = 10
+"""Requests of a connection above which no more is read from it until one of them is answered,"""
+UNANSWERED_SECONDS: Final = 5.0
+"""or it has lasted so long; then the connection ends. To end a request costs time, too."""
+HEADER_COPIES: Final = 3
+"""A header is kept as it came, as text, and in parts."""
+MAX_COUNTED_BYTES: Final = 1 << 20
+"""Of a response: metrics can be longer than all that is allowed, and may be allowed to everybody."""
+HANDSHAKE_SHARE: Final = 0.2
+HANDSHAKE_BURST_SECONDS: Final = 0.2
+"""Of the event loop's time, for handshakes: one takes about a millisecond."""
+REQUEST_SHARE: Final = 0.25
+REQUEST_BURST_SECONDS: Final = 0.05
+"""Of the event loop's time, for what is sent afterwards."""
+SILENCE_SECONDS: Final = 0.01
+"""A client that is silent for so long is the first whose connection ends: others speak once they are connected."""
+CROWD: Final = 16
+"""With more connections than this, those from one address come after those from others."""
+TURN_SECONDS: Final = 5.0
+"""A connection that waits longer for its share is ended: there are too many, or it asks for too much."""
 
 RELOAD_SECONDS: Final = 60.0
 """How often files with certificates are read again."""

@@ -36,6 +36,8 @@ class Request:
     """What the client has presented, its own first; verified by nobody yet."""
     is_http2: bool = False
     is_websocket: bool = False
+    on_authenticated: Callable[[], object] = field(default=lambda: None, eq=False, repr=False)
+    """Called when it is known who sends it."""
 
     def header(self, name: str) -> str:
         """The first value of the header *name*; empty if there is none."""

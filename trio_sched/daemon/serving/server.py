@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -28,9 +29,9 @@ from trio_sched.daemon.serving.limits import (
     ACCEPT_PAUSE_SECONDS,
     ACCEPTS_PER_SECOND,
     DRAIN_SECONDS,
-    HANDSHAKE_BURST,
-    HANDSHAKES_PER_SECOND,
+    LEAST_SHARE_OF_FILES,
     MAX_CONNECTIONS,
+    OTHER_FILES,
     RELOAD_SECONDS,
     REVIEW_BURST,
     REVIEW_QPS,
@@ -39,8 +40,8 @@ from trio_sched.daemon.serving.limits import (
 from trio_sched.daemon.serving.listener import EXITING, describe, log_stopped, shown_address
 from trio_sched.daemon.serving.liveness import Liveness
 from trio_sched.daemon.serving.reviews import ReviewClient
-from trio_sched.daemon.serving.tls_stream import TlsStream
 from trio_sched.daemon.serving.tokens import TokenAuthenticator
+from trio_sched.daemon.serving.unauthenticated import Unauthenticated
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.kube_client.connection import KubeClient, connect
@@ -157,6 +158,13 @@ def _authorization(settings: ServingSettings, assembly: Assembly, client: KubeCl
     )
 
 
+def connections_for(allowed_files: int) -> int:
+    """How many connections are served where so many files may be open: the rest is for the scheduler itself."""
+    if allowed_files < 0:  # without a limit
+        return MAX_CONNECTIONS
+    return min(MAX_CONNECTIONS, max(allowed_files - OTHER_FILES, allowed_files // LEAST_SHARE_OF_FILES, 1))
+
+
 @define(eq=False)
 class Server:
     """Accepts connections."""
@@ -165,11 +173,12 @@ class Server:
     certificates: ServingCertificates
     application: Application
     max_streams: int = 0
+    max_connections: int = field(factory=lambda: connections_for(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     connections: dict[Connection, None] = field(init=False, factory=dict)
     """In the order in which they were opened."""
     _one_ended: trio.Event = field(init=False, factory=trio.Event)
+    unauthenticated: Unauthenticated = field(init=False, factory=Unauthenticated)
     _accepts: TokenBucket = field(init=False, factory=lambda: TokenBucket(ACCEPTS_PER_SECOND, ACCEPT_BURST))
-    _handshakes: TokenBucket = field(init=False, factory=lambda: TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKE_BURST))
 
     async def run(self, stop: trio.Event) -> None:
         """Serve until *stop*; then close the listener, and give requests under way some time."""
@@ -178,6 +187,7 @@ class Server:
         accepting = trio.CancelScope()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._accept, listener, nursery, accepting)
+            nursery.start_soon(self.unauthenticated.run)
             try:
                 await stop.wait()
                 accepting.cancel()
@@ -188,6 +198,7 @@ class Server:
             finally:  # also when the lease is lost: Hypercorn shields what it sends from being cancelled
                 for connection in list(self.connections):
                     connection.drop()
+            nursery.cancel_scope.cancel()
         log.info(EXITING)
 
     async def _drained(self) -> None:
@@ -199,32 +210,37 @@ class Server:
 
     async def _accept(self, listener: trio.socket.SocketType, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
         start = partial(
-            Connection, cast("ASGIFramework", self.application), configuration(max_streams=self.max_streams)
+            Connection,
+            cast("ASGIFramework", self.application),
+            configuration(max_streams=self.max_streams),
+            self.unauthenticated,
         )
         with scope:
             while True:
                 try:
-                    accepted, _address = await listener.accept()
+                    accepted, address = await listener.accept()
                 except OSError as error:  # out of files, or a client that is gone already
                     log.debug("cannot accept a connection: %s", describe(error))
                     await trio.sleep(ACCEPT_PAUSE_SECONDS)
                     continue
                 self._make_room()
                 await self._accepts.take()
-                stream = TlsStream(trio.SocketStream(accepted), self.certificates.context, self._handshakes.take)
-                connection = start(stream)
-                self.connections[connection] = None
-                nursery.start_soon(self._serve, connection)
+                nursery.start_soon(
+                    self._serve, start(self.certificates.context, trio.SocketStream(accepted), address[0])
+                )
 
     def _make_room(self) -> None:
-        """Close the oldest connection without a request if there are too many; those with one if all have one."""
-        if len(self.connections) < MAX_CONNECTIONS:
+        """If there are too many connections, end the unauthenticated one that holds most, else the oldest idle one."""
+        if len(self.connections) < self.max_connections:
             return
-        oldest = next((one for one in self.connections if one.is_idle), None) or next(iter(self.connections))
-        oldest.drop()
-        self.connections.pop(oldest, None)
+        ended = self.unauthenticated.memory.drop_largest()
+        if ended is None:
+            ended = next((one for one in self.connections if one.is_idle), None) or next(iter(self.connections))
+            ended.drop()
+        self.connections.pop(ended, None)
 
     async def _serve(self, connection: Connection) -> None:
+        self.connections[connection] = None
         try:
             await connection.serve()
         finally:

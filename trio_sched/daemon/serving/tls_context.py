@@ -46,6 +46,7 @@ def build_context(
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(_VERSIONS[settings.min_version])
     context.set_options(SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_TICKET)
+    context.set_mode(SSL.MODE_RELEASE_BUFFERS)  # those of idle connections take 34 KiB each
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # a resumed session would lack the client's certificates
     context.set_session_id(b"trio-sched")
     context.set_verify(SSL.VERIFY_PEER, _accept)

@@ -5,6 +5,7 @@ A certificate that nobody knows is a 401 with a body, not a broken handshake.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -12,14 +13,22 @@ import trio
 from attrs import define, field
 from OpenSSL import SSL
 
-from trio_sched.daemon.serving.limits import SEND_PIECE_BYTES, SEND_SECONDS
+from trio_sched.daemon.serving.limits import (
+    MAX_HANDSHAKE_BYTES,
+    MAX_HELLO_BYTES,
+    SEND_PIECE_BYTES,
+    SEND_SECONDS,
+    SILENCE_SECONDS,
+)
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-_READ_BYTES: Final = 32 * 1024
+_READ_BYTES: Final = 16 * 1024
 _PLAIN_HTTP: Final = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
 _RECORD_HEADER_BYTES: Final = 5
+_LENGTH_OF_MESSAGE: Final = slice(6, 9)
+"""Of a handshake, in its first record; it can be missing there, but no client does that."""
 _PLAIN_HTTP_ANSWER: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
@@ -30,14 +39,23 @@ class TlsStream:
     transport_stream: trio.SocketStream
     context: SSL.Context
     wait_turn: Callable[[], Awaitable[object]]
-    """Called before the handshake that a client has begun: one that sends nothing costs nothing, and delays nobody."""
+    """Called before each step of a handshake: a client that sends nothing costs nothing, and delays nobody."""
+    hold: Callable[[int], object] = lambda _bytes: None
+    """Called with the number of bytes that OpenSSL keeps until a handshake is done; negative: no longer."""
     _tls: SSL.Connection = field(init=False)
     _sending: trio.Lock = field(init=False, factory=trio.Lock)
     _is_closed: bool = field(init=False, default=False)
+    _handshake_bytes: int = field(init=False, default=0)
+    _opened_at: float = field(init=False, default=math.inf)
 
     def __attrs_post_init__(self) -> None:
         self._tls = SSL.Connection(self.context, None)
         self._tls.set_accept_state()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing has arrived although there was time for it."""
+        return self._handshake_bytes == 0 and trio.current_time() > self._opened_at + SILENCE_SECONDS
 
     async def do_handshake(self) -> None:
         """Shake hands; a client that speaks plain HTTP is told so.
@@ -45,9 +63,10 @@ class TlsStream:
         Raises:
             trio.BrokenResourceError: the client is gone, or does not speak TLS.
         """
+        self._opened_at = trio.current_time()
         await self._receive_first()
-        await self.wait_turn()
         while True:
+            await self.wait_turn()
             try:
                 self._tls.do_handshake()
             except SSL.WantReadError:
@@ -58,6 +77,7 @@ class TlsStream:
                 raise trio.BrokenResourceError("TLS handshake failed") from error
             else:
                 await self._flush()
+                self.hold(-self._handshake_bytes)
                 return
 
     async def _receive_first(self) -> None:
@@ -71,7 +91,9 @@ class TlsStream:
             await self._transmit(_PLAIN_HTTP_ANSWER)
             await self._end_politely()
             raise trio.BrokenResourceError("plain HTTP instead of TLS")
-        self._tls.bio_write(first)
+        if int.from_bytes(first[_LENGTH_OF_MESSAGE], "big") > MAX_HELLO_BYTES:
+            raise trio.BrokenResourceError("no client says hello at such length")
+        self._take(first)
 
     async def _end_politely(self) -> None:
         """Close so that the client can read the answer: unread bytes would turn the close into a reset."""
@@ -155,6 +177,13 @@ class TlsStream:
         received = await self.transport_stream.receive_some(_READ_BYTES)
         if not received:
             raise trio.BrokenResourceError("EOF in the TLS handshake")
+        self._take(received)
+
+    def _take(self, received: bytes) -> None:
+        self._handshake_bytes += len(received)
+        if self._handshake_bytes > MAX_HANDSHAKE_BYTES:
+            raise trio.BrokenResourceError("a TLS handshake without end")
+        self.hold(len(received))
         self._tls.bio_write(received)
 
     async def _flush(self) -> None:
