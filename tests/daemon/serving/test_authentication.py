@@ -3,6 +3,7 @@
 import base64
 import logging
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -236,6 +237,25 @@ async def test_too_many_reviews_at_once_are_refused(
         for number in range(20):
             nursery.start_soon(ask, number)
     assert refused == 15
+
+
+async def test_a_token_that_was_good_is_reviewed_however_many_others_are(
+    tokens: TokenAuthenticator, api: ApiServer, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    monkeypatch.setattr("trio_sched.daemon.serving.tokens.MAX_REVIEWS_UNDER_WAY", 5)
+    assert await tokens.authenticate(bearing(SECRET))
+    await trio.sleep(3600)
+    api.faults.set_latency(5.0)
+
+    async def ask(number: int) -> None:
+        with suppress(NotAuthenticated):
+            await tokens.authenticate(bearing(f"token-{number}"))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(ask, number)
+        await trio.sleep(1)
+        assert await tokens.authenticate(bearing(SECRET)) == User(name="ann", groups=("a",))
 
 
 async def test_failures_that_pass_are_tried_again(client: KubeClient, api: ApiServer, autojump_clock: object) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from trio_sched.daemon.serving import authorization
 from trio_sched.daemon.serving.authorization import AlwaysAllowed, Authorization
@@ -128,4 +129,26 @@ async def test_too_many_reviews_at_once_mean_no(
     async with trio.open_nursery() as nursery:
         for number in range(10):
             nursery.start_soon(ask, number)
+    assert failed == 7
+
+
+async def test_requests_without_credentials_leave_room_for_others(
+    judge: Authorization, api: ApiServer, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    monkeypatch.setattr(authorization, "MAX_ANONYMOUS_REVIEWS", 3)
+    api.faults.set_latency(1.0)
+    failed = 0
+
+    async def ask(number: int) -> None:
+        nonlocal failed
+        try:
+            await judge.judge(ANONYMOUS, "get", f"/{number}")
+        except ReviewFailed:
+            failed += 1
+
+    async with trio.open_nursery() as nursery:
+        for number in range(10):
+            nursery.start_soon(ask, number)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await judge.judge(MONITOR, "get", "/metrics")).allowed
     assert failed == 7

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -16,13 +19,14 @@ from trio_sched.daemon.serving.errors import ReviewFailed
 from trio_sched.daemon.serving.expiring_cache import ExpiringCache
 from trio_sched.daemon.serving.limits import (
     LOG_INTERVAL_SECONDS,
+    MAX_ANONYMOUS_REVIEWS,
     MAX_CACHED_ACCESS_BYTES,
     MAX_CACHED_REVIEWS,
     MAX_REVIEWS_UNDER_WAY,
     REVIEW_SECONDS,
 )
 from trio_sched.daemon.serving.reviews import ReviewClient
-from trio_sched.daemon.serving.users import User
+from trio_sched.daemon.serving.users import ANONYMOUS, User
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +88,8 @@ class Authorization:
     allowed_ttl_seconds: float = 10.0
     denied_ttl_seconds: float = 10.0
     _cache: ExpiringCache[bytes, _Status] = field(init=False, factory=lambda: ExpiringCache(MAX_CACHED_REVIEWS))
-    _under_way: int = field(init=False, default=0)
+    _under_way: Counter[bool] = field(init=False, factory=Counter)
+    """How many reviews, by whether they are for requests without credentials."""
     _logged_at: float = field(init=False, default=-math.inf)
 
     async def judge(self, user: User, verb: str, path: str) -> Verdict:
@@ -98,28 +103,41 @@ class Authorization:
         if self.reviews is None:
             return Verdict(False)
         spec = _spec(user, verb, path)
-        key = msgspec.json.encode(spec)
+        encoded = msgspec.json.encode(spec)
+        key = hashlib.blake2b(encoded).digest()  # anyone can send thousands of long paths
         status = self._cache.get(key)
         if status is None:
-            status = await self._review(self.reviews, spec)
-            if len(key) < MAX_CACHED_ACCESS_BYTES:
+            with self._room(is_anonymous=user.name == ANONYMOUS.name):
+                status = await self._review(self.reviews, spec)
+            if len(encoded) < MAX_CACHED_ACCESS_BYTES:
                 self._cache.put(key, status, self.allowed_ttl_seconds if status.allowed else self.denied_ttl_seconds)
         if status.denied and status.allowed:
             raise ReviewFailed("webhook subject access review returned both allow and deny response")
         return Verdict(status.allowed, status.reason, status.denied)
 
-    async def _review(self, reviews: ReviewClient, spec: dict[str, Any]) -> _Status:
-        if self._under_way >= MAX_REVIEWS_UNDER_WAY:
+    @contextmanager
+    def _room(self, *, is_anonymous: bool) -> Iterator[None]:
+        """Count a review inside the block.
+
+        Raises:
+            ReviewFailed: too many are under way.
+        """
+        limit = MAX_ANONYMOUS_REVIEWS if is_anonymous else MAX_REVIEWS_UNDER_WAY
+        if self._under_way[is_anonymous] >= limit:
             raise ReviewFailed("too many access reviews are under way")
+        self._under_way[is_anonymous] += 1
+        try:
+            yield
+        finally:
+            self._under_way[is_anonymous] -= 1
+
+    async def _review(self, reviews: ReviewClient, spec: dict[str, Any]) -> _Status:
         review = {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "spec": spec}
-        self._under_way += 1
         try:
             answer: _AccessReview = await reviews.create(_TARGET, review, _AccessReview)
         except ReviewFailed as error:
             self._log(error)
             raise
-        finally:
-            self._under_way -= 1
         return answer.status
 
     def _log(self, error: ReviewFailed) -> None:

@@ -84,6 +84,10 @@ REVIEW_RETRY_SECONDS: Final = 0.5
 REVIEW_RETRY_FACTOR: Final = 1.5
 REVIEW_RETRY_JITTER: Final = 0.2
 MAX_REVIEWS_UNDER_WAY: Final = 256
+MAX_ANONYMOUS_REVIEWS: Final = 64
+"""Of access reviews under way those for requests without credentials, so that there is room for others."""
+MAX_KNOWN_TOKENS: Final = 256
+"""Tokens that were good once are reviewed however many others are: anyone can send thousands of bad ones."""
 MAX_CACHED_REVIEWS: Final = 8192
 MAX_CACHED_ACCESS_BYTES: Final = 10_000
 """An access review with a longer user or path is not kept."""

@@ -19,7 +19,12 @@ from msgspec import Struct
 from trio_sched.daemon.metrics.serving import ServingMetrics
 from trio_sched.daemon.serving.errors import NotAuthenticated, ReviewFailed
 from trio_sched.daemon.serving.expiring_cache import ExpiringCache
-from trio_sched.daemon.serving.limits import LOG_INTERVAL_SECONDS, MAX_CACHED_REVIEWS, MAX_REVIEWS_UNDER_WAY
+from trio_sched.daemon.serving.limits import (
+    LOG_INTERVAL_SECONDS,
+    MAX_CACHED_REVIEWS,
+    MAX_KNOWN_TOKENS,
+    MAX_REVIEWS_UNDER_WAY,
+)
 from trio_sched.daemon.serving.messages import Request
 from trio_sched.daemon.serving.reviews import ReviewClient
 from trio_sched.daemon.serving.users import User
@@ -105,6 +110,7 @@ class TokenAuthenticator:
     metrics: ServingMetrics = field(factory=ServingMetrics)
     _secret: bytes = field(init=False, factory=lambda: os.urandom(32))
     _cache: ExpiringCache[bytes, _Lookup] = field(init=False, factory=lambda: ExpiringCache(MAX_CACHED_REVIEWS))
+    _known_good: ExpiringCache[bytes, bool] = field(init=False, factory=lambda: ExpiringCache(MAX_KNOWN_TOKENS))
     _under_way: dict[bytes, _Lookup] = field(init=False, factory=dict)
     _logged_at: float = field(init=False, default=-math.inf)
 
@@ -137,7 +143,7 @@ class TokenAuthenticator:
     async def _reviewed(self, key: bytes, token: str) -> _Lookup:
         lookup = self._under_way.get(key)
         if lookup is None:
-            if len(self._under_way) >= MAX_REVIEWS_UNDER_WAY:
+            if len(self._under_way) >= MAX_REVIEWS_UNDER_WAY and self._known_good.get(key) is None:
                 raise NotAuthenticated("too many tokens are being reviewed")
             lookup = self._under_way[key] = _Lookup()
             self.nursery.start_soon(self._look_up, key, token, lookup)
@@ -150,6 +156,7 @@ class TokenAuthenticator:
             status = await self._review(token)
             if status.authenticated:
                 lookup.user = _user(status.user)
+                self._known_good.put(key, True, math.inf)
             else:
                 lookup.problem = status.error
             if not lookup.problem:  # an error may pass, for instance in one of several authenticators behind the review
