@@ -11,7 +11,6 @@ from plugins_builtin._assume_cache import AssumeCache
 from plugins_builtin._volumes import (
     STORAGE,
     capacity_nano,
-    labels_match,
     limit_nano,
     refers_to,
     requested_nano,
@@ -27,8 +26,10 @@ from trio_sched.plugin_api import (
     NodeSelector,
     PersistentVolume,
     PersistentVolumeClaim,
+    SelectorError,
     StorageClass,
     TopologySelectorTerm,
+    compile_selector,
     match_label_values,
     parse_nano,
 )
@@ -82,13 +83,13 @@ class StorageIndex:
         """
         self._index_volumes()
         name = claim.storage_class
-        term = None
+        matcher = None
         if claim.spec.selector is not None:
-            term = selector_term(claim.spec.selector)
-            if term is None:
-                raise ClaimSelectorError(
-                    f"error creating internal label selector for claim: {claim.key}: it does not parse"
-                )
+            try:
+                matcher = compile_selector(claim.spec.selector)
+            except SelectorError as problem:
+                text = f"error creating internal label selector for claim: {claim.key}: {problem}"
+                raise ClaimSelectorError(text) from problem
         requested, modes = requested_nano(claim), frozenset(claim.spec.access_modes or ())
         matching = []
         claimed = self._claimed.get((name, claim.metadata.namespace, claim.name), ())
@@ -110,7 +111,7 @@ class StorageIndex:
                 return MatchingVolumes((volume,), is_pre_bound=True)
             if volume.status.phase != "Available" or not modes <= frozenset(spec.access_modes or ()):
                 continue
-            if term is not None and not labels_match(term, volume.metadata.labels or {}):
+            if matcher is not None and not matcher.matches(volume.metadata.labels or {}):
                 continue
             matching.append(volume)
         return MatchingVolumes(matching)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,6 @@ from trio_sched.plugin_api import (
     Volume,
     match_node_selector,
     match_term,
-    node_selector_matches,
     parse_nano,
     quote,
     term_problem,
@@ -180,8 +179,3 @@ def selector_term(selector: LabelSelector) -> NodeSelectorTerm | None:
         )
     term = NodeSelectorTerm(match_expressions=tuple(requirements))
     return None if term_problem(term) else term
-
-
-def labels_match(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
-    """Whether *labels* match a *term* made by `selector_term`."""
-    return not term.match_expressions or node_selector_matches(NodeSelector(node_selector_terms=(term,)), "", labels)

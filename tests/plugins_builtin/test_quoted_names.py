@@ -67,3 +67,12 @@ def test_what_a_driver_says_of_a_device_that_failed(name: str) -> None:
     with pytest.raises(BindingFailed) as caught:
         is_ready(claim)
     assert str(caught.value) == f"device binding failed: claim=c, reason=Fell, message={NAMES[name]}"
+
+
+def test_a_value_in_the_selector_of_a_claim(storage: Storage, name: str) -> None:
+    storage.storage_class(provisioner="kubernetes.io/no-provisioner")
+    storage.claim(spec={"selector": {"matchLabels": {"tier": name}}})
+    problem = f"values[0][tier]: Invalid value: {NAMES[name]}: a valid label must be an empty string or consist of "
+    assert f"error creating internal label selector for claim: default/data: {problem}" in message(
+        pod_with("data"), "VolumeBinding", storage
+    )
