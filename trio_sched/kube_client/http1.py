@@ -5,7 +5,7 @@ but the reply.
 """
 
 import zlib
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import httptools
 import trio
@@ -160,8 +160,13 @@ class Http1Connection:
         return self.channel.is_stale()
 
     def close(self) -> None:
-        """Close the channel."""
+        """Close the channel, and let go of the parser, which refers to this connection.
+
+        Else both would stay in memory, with the buffers of TLS, until the garbage collector looks for such cycles,
+        which it seldom does among objects that have been there for long.
+        """
         self.reusable = False
+        self._parser = _NO_PARSER
         self.channel.close()
 
     def lose(self) -> None:
@@ -234,6 +239,10 @@ class Http1Connection:
             self._complete = True
         else:
             self._headers = []
+
+
+_NO_PARSER: Final = httptools.HttpResponseParser(object())
+"""Of connections that are closed."""
 
 
 async def gunzip(body: bytes, max_bytes: int) -> bytes:

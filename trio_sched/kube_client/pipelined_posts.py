@@ -148,7 +148,7 @@ class PipelinedPosts:
             except (*_BROKEN, CredentialsError) as problem:
                 failure = problem
             finally:
-                pipeline.connection.close()
+                pipeline.close()
                 pipeline.observe_lost()
                 self._take_back(pipeline.in_flight, refused=failure is not None and not pipeline.responses)
             if failure is not None and not pipeline.responses:  # else the server is there, and ended a connection
@@ -339,6 +339,11 @@ class _Pipeline:
         post = self.in_flight.popleft()
         self._observe(post, reply.status, len(reply.body))
         self._posts.done(post, reply)
+
+    def close(self) -> None:
+        """Close the connection, and let go of the parser, which refers to this object."""
+        self.connection.close()
+        del self._parser
 
     def observe_lost(self) -> None:
         """Tell the observer about the posts that will have no response."""
