@@ -58,6 +58,7 @@ FAULTS = (
     Fault(
         name="all silent for 10 s, later only new connections work",
         inject=partial(connections.silence, seconds=10, resume=False),
+        limit_seconds=6,  # sixteen from the beginning of the silence
     ),
     Fault(name="all silent for 10 s", inject=partial(connections.silence, seconds=10, resume=True)),
     Fault(name="all silent for 40 s", inject=partial(connections.silence, seconds=40, resume=True)),

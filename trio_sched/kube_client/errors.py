@@ -49,16 +49,25 @@ class ConnectionFailed(KubeClientError):
         may_have_reached_server: whether the server may have acted on the request. A bind that fails with this set must
             be looked up before it is tried again.
         timed_out: whether there was no response within the timeout, as opposed to a connection that broke.
+        server_answers: whether it was silent while the server answered over another connection: the next try need not
+            wait.
     """
 
     def __init__(
-        self, server: str, problem: str, *, may_have_reached_server: bool = False, timed_out: bool = False
+        self,
+        server: str,
+        problem: str,
+        *,
+        may_have_reached_server: bool = False,
+        timed_out: bool = False,
+        server_answers: bool = False,
     ) -> None:
         super().__init__(server, problem)
         self.server = server
         self.problem = problem
         self.may_have_reached_server = may_have_reached_server
         self.timed_out = timed_out
+        self.server_answers = server_answers
 
     def __str__(self) -> str:
         return f"{self.server}: {self.problem}"

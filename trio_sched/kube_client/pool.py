@@ -154,7 +154,7 @@ class Pool:
                 return await self.dialer.dial()
             finally:
                 del self._dials[scope]
-        raise ConnectionFailed(self.dialer.settings.server, CONNECTION_LOST)
+        raise ConnectionFailed(self.dialer.settings.server, CONNECTION_LOST, server_answers=True)
 
     @contextmanager
     def pipeline(self, connection: Http1Connection) -> Iterator[None]:
@@ -312,7 +312,11 @@ class Pool:
             text = describe_failure(problem)
         kind = ResponseTooLarge if isinstance(problem, BodyTooLarge) else ConnectionFailed
         return kind(
-            self.dialer.settings.server, text, may_have_reached_server=connection.sent_anything, timed_out=timed_out
+            self.dialer.settings.server,
+            text,
+            may_have_reached_server=connection.sent_anything,
+            timed_out=timed_out,
+            server_answers=connection.is_lost,
         )
 
 

@@ -231,6 +231,8 @@ class Reflector(Generic[T]):
         self._outages = reachability.outages
         failing_for = now - self._failing_since
         if isinstance(problem, ConnectionFailed) and not self._has_read_some:
+            if problem.server_answers:
+                return
             reachability.lost()
             pause = connection_pause(failing_for, is_checked=reachability.is_checked, is_list=self._must_list)
         elif isinstance(problem, ApiError):
