@@ -236,6 +236,23 @@ async def test_while_the_server_is_away_one_connection_is_tried_for_all(autojump
         assert len(running.trouble) <= 4, "what is known to fail is not tried again"
 
 
+async def test_an_outage_that_goes_on_is_logged_every_half_minute_and_so_is_its_end(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with process() as running:
+        await trio.sleep(10)
+        running.network.is_refusing = True
+        running.network.reset()
+        await trio.sleep(100)
+        running.network.is_refusing = False
+        await running.connected()
+    texts = [text for text in caplog.messages if text.startswith("The API server")]
+    assert texts[0] == "The API server has not answered for 30 s: http://api.test: connection refused"
+    assert len(texts) == 4
+    assert texts[3:] == ["The API server answers again, after 100 s"]
+
+
 async def test_a_server_that_refuses_everything_is_asked_ever_less(autojump_clock: MockClock) -> None:
     async with process() as running:
         await trio.sleep(10)

@@ -1,12 +1,13 @@
 """Finds out when a server can be reached again, and notices connections that died in silence.
 
-A small request does both. While the server is away it is tried once or twice a second, over one connection for all
+A small request does both. While the server is away it is tried a few times a second, over one connection for all
 streams and clients of the process. While all is quiet it is sent over a connection that is as old as the others: where
 a router has forgotten them, or a proxy hangs, that one is silent, too, and a new one is not.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
 from contextlib import suppress
 from random import Random
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from trio_sched.kube_client.pool import Pool
     from trio_sched.kube_client.reachability import Reachability
 
+log = logging.getLogger(__name__)
+
 HEARTBEAT_SECONDS: Final = 15.0
 """After so long without a word from the server it is asked whether it is there: four small requests a minute."""
 CONNECTION_AGE_SECONDS: Final = 45.0
@@ -38,6 +41,8 @@ SUSPICION_INTERVAL_SECONDS: Final = 5.0
 """so soon after the last time: there are requests that take long."""
 FIRST_CHECK_SECONDS: Final = 1.0
 """After the start, which is not to be slowed down."""
+LOG_INTERVAL_SECONDS: Final = 30.0
+"""While the server is away this is logged so often."""
 _TICK_SECONDS: Final = 1.0
 _FIRST_TRY_SECONDS: Final = (0.05, 0.5)
 """The jitter before the first try: a thousand clients lose their connections in the same moment."""
@@ -146,20 +151,20 @@ class Heartbeat:
         began = trio.current_time()
         working: list[tuple[Http1Connection, float]] = []
         attempts: list[trio.CancelScope] = []
-        is_refusing = False
+        is_refusing, problem, logged_at = False, "no response", began
         async with trio.open_nursery() as nursery:
 
             async def attempt(scope: trio.CancelScope, failed: trio.Event) -> None:
-                nonlocal is_refusing
+                nonlocal is_refusing, problem
                 with scope:
                     try:
                         tried_at = trio.current_time()
                         working.append((await self._dial_and_ask(), tried_at))
                         nursery.cancel_scope.cancel()
-                    except _BROKEN:
-                        is_refusing = False
-                    except _Refused:
-                        is_refusing = True
+                    except _BROKEN as broken:
+                        is_refusing, problem = False, str(broken)
+                    except _Refused as refused:
+                        is_refusing, problem = True, str(refused)
                 attempts.remove(scope)
                 failed.set()
 
@@ -171,6 +176,10 @@ class Heartbeat:
                     await failed.wait()
                 if not is_refusing:
                     reachability.outages += 1
+                now = trio.current_time()
+                if now - logged_at >= LOG_INTERVAL_SECONDS:
+                    logged_at = now
+                    log.error("The API server has not answered for %.0f s: %s", now - began, problem)
                 if failed.is_set():
                     shortest = refusal_pause_seconds(trio.current_time() - began) if is_refusing else 0.0
                     await trio.sleep(max(self.random.uniform(*_NEXT_TRY_SECONDS), shortest))
@@ -178,6 +187,8 @@ class Heartbeat:
                     attempts[0].cancel()
         for spare, _ in working[1:]:
             spare.close()
+        if logged_at > began:
+            log.info("The API server answers again, after %.0f s", trio.current_time() - began)
         return working[0]
 
     async def _dial_and_ask(self) -> Http1Connection:
@@ -205,7 +216,7 @@ class Heartbeat:
         if not connection.reusable:
             connection.close()
         if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:
-            raise _Refused
+            raise _Refused(f"it refuses with status {reply.status}")
 
 
 class _Refused(Exception):
