@@ -15,11 +15,12 @@ def forget_tracebacks(error: BaseException | None) -> None:
         if one is None or id(one) in found:
             continue
         found.add(id(one))
-        BaseException.with_traceback(one, None)  # plugins can override anything in classes of their own
+        BaseException.with_traceback(one, None)  # plugins can override anything in classes of their own, __class__ too
         left += (_cause(one), _context(one))
-        if isinstance(one, BaseExceptionGroup):
-            left += one.exceptions
+        if issubclass(type(one), BaseExceptionGroup):
+            left += _exceptions(one)
 
 
 _cause = BaseException.__dict__["__cause__"].__get__
 _context = BaseException.__dict__["__context__"].__get__
+_exceptions = BaseExceptionGroup.__dict__["exceptions"].__get__
