@@ -302,9 +302,9 @@ class KubeClient:
         if 300 <= reply.status < 400 and location:
             raise self._logged(error_from_redirect(reply.status, location.decode("utf-8", "replace"), request=request))
         if reply.status >= 300:
-            refused = error_from_reply(reply.status, reply.body, request=f"{method.decode()} {target.decode()}")
-            refused.retry_after_seconds = retry_after_seconds(reply) or 0
-            raise refused
+            asked_for = f"{method.decode()} {target.decode()}"
+            pause = retry_after_seconds(reply) or 0
+            raise error_from_reply(reply.status, reply.body, request=asked_for, retry_after_seconds=pause)
         if is_html(_content_type(reply.headers), reply.body):
             raise self._logged(error_from_html(reply.status, request=request))
 

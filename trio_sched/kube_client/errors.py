@@ -227,14 +227,21 @@ def error_from_status(status: ApiStatus, *, code: int = 0) -> ApiError:
     return kind(code=number, reason=status.reason, message=message, details=status.details)
 
 
-def error_from_reply(code: int, body: bytes, *, request: str) -> ApiError:
+def error_from_reply(code: int, body: bytes, *, request: str, retry_after_seconds: int = 0) -> ApiError:
     """The error for a reply with *code*: from the Status in its body, or made from the code if there is none.
 
     Args:
         code: the HTTP status, 300 or more.
         body: of the reply.
         request: method and target, for the message if there is no Status.
+        retry_after_seconds: what the header of that name says; 0 if there is none.
     """
+    error = _error_from_body(code, body, request)
+    error.retry_after_seconds = retry_after_seconds
+    return error
+
+
+def _error_from_body(code: int, body: bytes, request: str) -> ApiError:
     try:
         status = _status_decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # a proxy's HTML page, or nothing at all

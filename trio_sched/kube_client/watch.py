@@ -34,6 +34,7 @@ from trio_sched.kube_client.errors import (
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.kube_client.retry import connection_pause, own_pause, refusal_pause
 from trio_sched.kube_client.verbs import list_from_cache, list_pages
+from trio_sched.tracebacks import forget_tracebacks
 from trio_sched.verbosity import V2, V4
 
 log = logging.getLogger(__name__)
@@ -220,6 +221,7 @@ class Reflector(Generic[T]):
             except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as error:
                 problem = error
             self.on_error(self.kind.plural, problem)
+            forget_tracebacks(problem)  # the pause can be long, and what was read of a list is in the frames
             with trio.CancelScope() as self._pause:
                 await self._wait_after(problem)
 
