@@ -27,7 +27,7 @@ class Fault:
         fresh: whether the scheduler is started anew before.
         quiet: whether nothing else happens in the cluster.
         limit_seconds: the longest recovery that is good enough.
-        only_ours: why there is nothing to compare with; empty: there is.
+        only_ours: whether there is nothing to compare with: a static executable takes no other clock.
         missing: what this machine lacks for it; empty: nothing.
     """
 
@@ -37,12 +37,11 @@ class Fault:
     fresh: bool = False
     quiet: bool = False
     limit_seconds: float = 1.5
-    only_ours: str = ""
+    only_ours: bool = False
     missing: str = ""
 
 
 _CLOCK = "" if processes.FAKETIME.exists() else "needs libfaketime (Debian's package faketime)"
-_STATIC = "a static executable takes no other clock"
 
 FAULTS = (
     Fault(name="nothing at all for 4 minutes", inject=partial(connections.quiet, minutes=4), quiet=True, fresh=True),
@@ -106,13 +105,13 @@ FAULTS = (
     Fault(
         name="clock an hour ahead",
         inject=partial(processes.jump, by_seconds=3600),
-        only_ours=_STATIC,
+        only_ours=True,
         missing=_CLOCK,
     ),
     Fault(
         name="clock an hour back",
         inject=partial(processes.jump, by_seconds=-3600),
-        only_ours=_STATIC,
+        only_ours=True,
         missing=_CLOCK,
     ),
     Fault(

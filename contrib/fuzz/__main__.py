@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -31,10 +32,20 @@ def main() -> int:
         _fuzz(given.target[0], given.seconds, given.seed, given.found)
     from contrib.fuzz.targets import TARGETS
 
-    if given.input is not None:
-        TARGETS[given.target[0]].try_one(given.input.read_bytes())
-        return 0
     names = given.target or list(TARGETS)
+    if unknown := [name for name in names if name not in TARGETS]:
+        parser.error(f"there is no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
+    if given.input is not None:
+        if len(names) != 1:
+            parser.error("--input is decoded by one target: say which with --target")
+        try:
+            content = given.input.read_bytes()
+        except OSError as problem:
+            parser.error(f"--input: {problem}")
+        TARGETS[names[0]].try_one(content)
+        return 0
+    if importlib.util.find_spec("atheris") is None:
+        parser.error("the fuzzer is missing: pip install atheris")
     given.found.mkdir(parents=True, exist_ok=True)
     failed = [name for name in names if not _run(name, given.minutes * 60 / len(names), given.seed, given.found)]
     print(f"{len(names) - len(failed)} of {len(names)} decoders held; found something: {', '.join(failed) or 'none'}")

@@ -51,11 +51,12 @@ def census(roots: Mapping[str, object], *, leave_out: Iterable[str] = ()) -> Cou
             if one.cache_info().maxsize is None:
                 sizes[path] += one.cache_info().currsize
         else:
-            waiting.extend((f"{kind.__name__}.{name}", value) for name, value in _attributes(one))
+            waiting.extend((f"{kind.__name__}.{name}", value) for name, value in attributes_of(one))
     return sizes
 
 
-def _attributes(one: object) -> Iterator[tuple[str, object]]:
+def attributes_of(one: object) -> Iterator[tuple[str, object]]:
+    """The names and values of the attributes of *one* itself, slots included."""
     yield from getattr(one, "__dict__", {}).items()
     for kind in type(one).__mro__:
         slots = kind.__dict__.get("__slots__", ())

@@ -14,8 +14,8 @@ from trio_sched.daemon.limits import MAX_EVENT_NOTE_BYTES
 from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.kube_client.changes import Change, Changes
 from trio_sched.kube_client.pods import patch_pod_status
-from trio_sched.kube_client.watch import Change, Changes
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Code, Status, failure
 from trio_sched.testing import node, pod

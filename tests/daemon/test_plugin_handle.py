@@ -10,7 +10,7 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.kube_client.watch import Change, Changes, Listed
+from trio_sched.kube_client.changes import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim

@@ -12,6 +12,8 @@ import numpy as np
 import trio
 from attrs import frozen
 
+from contrib.soak.census import attributes_of
+
 _LEAVES = (int, float, complex, type, types.ModuleType, types.CodeType, types.BuiltinFunctionType, np.dtype)
 _MODULES_OF_OTHERS = ("trio_sched.simulator", "trio_sched.testing", "_pytest", "pytest", "pytest_trio", "hypothesis")
 _FILES_OF_OTHERS = ("/trio_sched/simulator/", "/trio_sched/testing/", "/tests/", "/_pytest/", "/pytest_trio/")
@@ -100,7 +102,7 @@ def _referents(one: Any) -> Iterable[tuple[str, object]]:
         return [*((name, getattr(one, name)) for name in ("args", "__cause__", "__context__", "__traceback__"))]
     if isinstance(one, types.CoroutineType | types.GeneratorType | types.AsyncGeneratorType | types.FrameType):
         return [(f" in {_code_name(one)}", value) for value in gc.get_referents(one) if not _is_namespace(value)]
-    names = {id(value): f".{name}" for name, value in _attributes(one)}
+    names = {id(value): f".{name}" for name, value in attributes_of(one)}
     return [(names.get(id(value), f".<{type(one).__name__}>"), value) for value in gc.get_referents(one)]
 
 
@@ -125,14 +127,3 @@ def _code_name(one: Any) -> str:
 
 def _shown(key: object) -> str:
     return f"{str(key)[:40]}" if isinstance(key, str | int) else type(key).__name__
-
-
-def _attributes(one: object) -> Iterator[tuple[str, object]]:
-    yield from getattr(one, "__dict__", {}).items()
-    for kind in type(one).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            try:
-                yield name, object.__getattribute__(one, name)
-            except AttributeError:  # not set
-                continue

@@ -14,7 +14,7 @@ from trio_sched.engine.backoff_queues import BackoffQueues
 from trio_sched.engine.decision import Decision, ScheduleResult
 from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.unschedulable_pods import UnschedulablePods
-from trio_sched.kube_client.watch import Change, Changes
+from trio_sched.kube_client.changes import Change, Changes
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, EventRegistration, Status, hookimpl, on, unschedulable

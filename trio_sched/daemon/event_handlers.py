@@ -29,7 +29,7 @@ from trio_sched.engine.cluster_changes import (
 )
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.kube_client.watch import Change, Changes, Listed
+from trio_sched.kube_client.changes import Change, Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError

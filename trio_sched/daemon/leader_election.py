@@ -17,14 +17,16 @@ from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.scheduler_events import LeaseEvent, became_leader, stopped_leading
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.documents.go_text import quote
 from trio_sched.engine.lease_rules import Candidate, ObservedRecord, Step, jittered_retry_period
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client import leases
+from trio_sched.kube_client.changes import Changes, Listed
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound, WriteNotPermitted
 from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.kube_client.leases import StoredLease, record_of
-from trio_sched.kube_client.watch import Changes, Listed, list_and_watch
+from trio_sched.kube_client.watch import list_and_watch
 from trio_sched.objects.lease import Lease, LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS, format_micro_time
 from trio_sched.verbosity import V2, V4, V5
@@ -259,7 +261,7 @@ class LeaderElector:
         if self._candidate.holds(self._observed):
             return True
         holder = "" if self._observed is None else self._observed.spec.holder_identity or ""
-        log.error('Failed to update lease: the response names the holder "%s"', holder, extra={"lock": self.lock})
+        log.error("Failed to update lease: the response names the holder %s", quote(holder), extra={"lock": self.lock})
         return False
 
     async def _read(self) -> None:

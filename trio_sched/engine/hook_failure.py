@@ -37,7 +37,7 @@ _PREFIXES: Final[Mapping[str, str]] = {
     "permit": "running Permit plugin {}: ",
     "placement_generate": "",
     "placement_score": "running PlacementScore plugins: plugin {} failed with: ",
-    "normalize_placement_score": ("running NormalizePlacementScore on PlacementScore plugins: plugin {} failed with: "),
+    "normalize_placement_score": "running NormalizePlacementScore on PlacementScore plugins: plugin {} failed with: ",
     "pod_group_post_filter": "",
     "pre_bind_pre_flight": "running PreBindPreFlight {}: ",
     "pre_bind": "running PreBind plugin {}: ",

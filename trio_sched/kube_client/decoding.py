@@ -9,6 +9,7 @@ from trio_sched.kube_client.deep_json import elements, place_of_member, pruned, 
 from trio_sched.kube_client.errors import ApiStatus, UndecodableObject
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.objects.metadata import ListMeta
+from trio_sched.tracebacks import forget_tracebacks
 
 _O = TypeVar("_O")
 
@@ -171,7 +172,7 @@ class Codec(Generic[T]):
         error = UndecodableObject(self.kind.plural, identity.namespace, identity.name, describe_undecodable(problem))
         # The frames of tracebacks hold the whole body for as long as the error is kept; and in an event, which is not
         # looked at by the garbage collector, for ever.
-        problem.__traceback__ = problem.__context__ = None
+        forget_tracebacks(problem)
         error.__cause__ = problem
         return Undecoded(identity.namespace, identity.name, identity.resource_version, error)
 

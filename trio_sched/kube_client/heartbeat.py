@@ -80,8 +80,7 @@ class Heartbeat:
                     await self._check()
         finally:
             reachability.is_checked = False
-            if self._connection is not None:
-                self._connection.close()
+            self._replace_connection(None)
 
     @property
     def _pools(self) -> list[Pool]:
@@ -103,12 +102,11 @@ class Heartbeat:
         once, and their watches go on over new connections.
         """
         reachability = self.reachability
-        old, self._connection = self._connection, None
-        if old is not None and old.is_stale():  # closed in order by the server
-            old.close()
-            old = None
-        if old is None:
-            old = next(filter(None, (pool.take_idle() for pool in self._pools)), None)
+        if self._connection is not None and self._connection.is_stale():  # closed in order by the server
+            self._replace_connection(None)
+        old = self._connection = self._connection or next(
+            filter(None, (pool.take_idle() for pool in self._pools)), None
+        )
         asked_at = tried_at = trio.current_time()
         is_alive = False
         async with trio.open_nursery() as nursery:
@@ -132,18 +130,20 @@ class Heartbeat:
                 nursery.start_soon(ask_old, old, ended)
                 with trio.move_on_after(ANSWER_SECONDS):
                     await ended.wait()
-            self._connection, tried_at = await self._connect_anew()
+            connection, tried_at = await self._connect_anew()
+            self._replace_connection(connection)
             nursery.cancel_scope.cancel()
         now = self._checked_at = trio.current_time()
-        if self._connection is None:
-            self._connection = old
-        elif old is not None:
-            old.close()
         if not is_alive and (old is not None or now - asked_at > ANSWER_SECONDS):
             for pool in self._pools:
                 pool.drop_silent(tried_at)
         if reachability.is_lost:
             reachability.answered()
+
+    def _replace_connection(self, connection: Http1Connection | None) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = connection
 
     async def _connect_anew(self) -> tuple[Http1Connection, float]:
         """A new connection on which the server has answered, and when that try began; tried until there is one."""

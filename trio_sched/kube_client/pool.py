@@ -62,7 +62,7 @@ class Pool:
     _dials: dict[trio.CancelScope, float] = field(init=False, factory=dict)
     """The connections that are being opened: since when."""
     heard_at: float = field(init=False, default=-math.inf)
-    """When the server was heard last over a connection that was not new."""
+    """When the server was heard last, over a stream or a connection that was used before."""
 
     def __attrs_post_init__(self) -> None:
         if self.dialer.relays_requests:

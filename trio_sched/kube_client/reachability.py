@@ -25,24 +25,21 @@ class Reachability:
     """Whether a `Heartbeat` finds out when the server is back."""
     outages: int = field(init=False, default=0)
     """How often it was seen that the server could not be reached."""
-    _is_lost: bool = field(init=False, default=False)
     _lost: trio.Event = field(init=False, factory=trio.Event)
     _back: trio.Event = field(init=False, factory=trio.Event)
 
     @property
     def is_lost(self) -> bool:
         """Whether a connection has failed, and there was no answer since."""
-        return self._is_lost
+        return self._lost.is_set()
 
     def lost(self) -> None:
         """A connection has failed."""
-        self._is_lost = True
         self._lost.set()
 
     def answered(self) -> None:
         """The server has answered: whatever waits tries again now."""
-        if self._is_lost:
-            self._is_lost = False
+        if self.is_lost:
             self._lost = trio.Event()
         self._back.set()
         self._back = trio.Event()
