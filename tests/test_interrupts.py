@@ -8,9 +8,9 @@ import pytest
 import trio
 from plugin_base import PluginBase
 
-from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.plugin_calls import call_status_hook, clone_state
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_status_hook, clone_state
 from trio_sched.interrupts import is_interrupt
 from trio_sched.plugin_api import CycleState, Pod, hookimpl
 from trio_sched.testing import pod, run_virtual, virtual_cluster

@@ -15,14 +15,14 @@ from urllib.parse import unquote
 import trio
 from attrs import define
 
-from trio_sched.kube_client.caller import ByteStream
 from trio_sched.kube_client.errors import ConnectionFailed
-from trio_sched.kube_client.http1 import Headers, Reply
+from trio_sched.kube_client.http.caller import ByteStream
+from trio_sched.kube_client.http.http1 import Headers, Reply
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.api_server import ServerStopped
-from trio_sched.simulator.faults import ReplyDropped
-from trio_sched.simulator.messages import JSON_HEADERS, Response
-from trio_sched.simulator.watching import StreamCut, WatchStream
+from trio_sched.simulator.endpoints.api_server import ServerStopped
+from trio_sched.simulator.endpoints.faults import ReplyDropped
+from trio_sched.simulator.endpoints.messages import JSON_HEADERS, Response
+from trio_sched.simulator.endpoints.watching import StreamCut, WatchStream
 
 
 @define(eq=False)

@@ -1,4 +1,4 @@
-"""``python -m contrib.api_shapes.make_shapes TREE``: writes ``trio_sched/simulator/validation/shapes.json``.
+"""``python -m contrib.api_shapes.make_shapes TREE``: writes ``trio_sched/simulator/validation/meta/shapes.json``.
 
 *TREE* is a checkout of Kubernetes. Numbers and types of the fields stand in its ``.proto`` files; how JSON shows them,
 and by which keys the items of lists are merged, in its OpenAPI document. Only what the served kinds can hold is kept.
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from trio_sched.simulator.resource_types import BUILT_IN_TYPES
+from trio_sched.simulator.storage.resource_types import BUILT_IN_TYPES
 
-TARGET: Final = Path(__file__).parents[2] / "trio_sched" / "simulator" / "validation" / "shapes.json"
+TARGET: Final = Path(__file__).parents[2] / "trio_sched" / "simulator" / "validation" / "meta" / "shapes.json"
 
 _PROTO_FILES: Final = (
     "staging/src/k8s.io/api/*/*/generated.proto",

@@ -8,7 +8,7 @@ from contrib.benchmarks.engine import default_profile, scheduler, timed
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import constrained_pod
 from trio_sched.daemon.memory import set_malloc_thresholds
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 
 APPS = 20

@@ -15,11 +15,11 @@ from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.daemon.memory import set_malloc_thresholds
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.decision import ScheduleResult
-from trio_sched.engine.plugin_registry import PluginRegistry
-from trio_sched.engine.profile import Profile, build_profile
-from trio_sched.engine.queue import SchedulingQueue
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.evaluation.decision import ScheduleResult
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.profile import Profile, build_profile
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

@@ -33,8 +33,8 @@ SWITCH_SECONDS = 0.05
 PLUGIN = """
 import trio
 
-from trio_sched.daemon.blocking_hooks import BlockingHooks
-from trio_sched.daemon.plugin_trace import PluginTrace, TraceSelector
+from trio_sched.daemon.hooks.blocking_hooks import BlockingHooks
+from trio_sched.daemon.plugins.plugin_trace import PluginTrace, TraceSelector
 from trio_sched.plugin_api import Action, Input, Resource, hookimpl, on, unschedulable
 
 MODES = open({modes!r})

@@ -11,8 +11,8 @@ from contrib.benchmarks.report import Figure
 from contrib.benchmarks.simulated_cluster import TIMEOUT_SECONDS, simulated_cluster
 from contrib.benchmarks.workload import VICTIMS_PER_NODE, big_pod
 from trio_sched.daemon.memory import set_malloc_thresholds
-from trio_sched.engine.decision import SchedulingFailure
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.evaluation.decision import SchedulingFailure
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.preemption import BudgetsByNamespace
 

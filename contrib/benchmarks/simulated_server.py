@@ -21,8 +21,8 @@ from attrs import define, field
 
 from contrib.benchmarks.workload import PRIORITY_CLASS, new_pod, node, running
 from trio_sched.simulator import ApiServer, populate, serve, wall_clock
-from trio_sched.simulator.lifecycle import write_fields
-from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.registry.lifecycle import write_fields
+from trio_sched.simulator.storage.object_store import Change, StoredObject
 
 Json = dict[str, Any]
 AT_ONCE = 10

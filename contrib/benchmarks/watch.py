@@ -11,11 +11,11 @@ import trio
 from contrib.benchmarks.engine import default_profile, scheduler
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import pod
-from trio_sched.daemon.event_handlers import EventHandlers
-from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.unassigned_pods import UnassignedPods
+from trio_sched.daemon.watching.event_handlers import EventHandlers
+from trio_sched.daemon.watching.object_cache import ObjectCache
+from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.decoding import Codec
+from trio_sched.kube_client.decoding.decoding import Codec
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.watch import Reflector
 

@@ -8,15 +8,15 @@ from itertools import pairwise
 from typing import Final
 
 from contrib.docs.pages import Page, table
-from trio_sched.cli import exit_code
-from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.process import exit_code
+from trio_sched.cli.process.exit_code import ExitCode
 
 HEADER: Final = """\
 # Exit codes
 
 Scripts and service managers can rely on these numbers. Those of the daemon are kube-scheduler's.
 
-This page is made from `trio_sched/cli/exit_code.py` by `make docs`.
+This page is made from `trio_sched/cli/process/exit_code.py` by `make docs`.
 """
 DAEMON: Final = """\
 

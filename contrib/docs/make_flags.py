@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from contrib.docs.pages import Page, table
-from trio_sched.cli.flag_table import OWN_SECTIONS, SECTIONS, shown_default
-from trio_sched.cli.go_flags import Flag
-from trio_sched.cli.legacy_flags import LEGACY_FLAGS
+from trio_sched.cli.flags.flag_table import OWN_SECTIONS, SECTIONS, shown_default
+from trio_sched.cli.flags.go_flags import Flag
+from trio_sched.cli.flags.legacy_flags import LEGACY_FLAGS
 from trio_sched.config.feature_gates import DEFAULT_GATES
 
 HEADER: Final = """\
@@ -22,7 +22,7 @@ counts, except that lists add up.
 With `--config`, the flags of the section *Deprecated* are ignored, but for `--pod-max-in-unschedulable-pods-duration`;
 those of *Leader election* win over the file where they are given.
 
-This page is made from `trio_sched/cli/flag_table.py` by `make docs`.
+This page is made from `trio_sched/cli/flags/flag_table.py` by `make docs`.
 """
 LOGS: Final = """\
 What is logged from which `-v` on:

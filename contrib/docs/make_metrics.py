@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from contrib.docs.pages import Page
-from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
-from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES, RESOURCE_FAMILIES, SLI_FAMILIES
-from trio_sched.daemon.metrics.families import Family
-from trio_sched.daemon.metrics.own_families import OWN_FAMILIES
-from trio_sched.daemon.metrics.scheduler_families import SCHEDULER_FAMILIES
-from trio_sched.daemon.metrics.serving_families import SERVING_FAMILIES
-from trio_sched.daemon.metrics.text_format import number
+from trio_sched.daemon.metrics.families.client_families import CLIENT_FAMILIES
+from trio_sched.daemon.metrics.families.component_families import COMPONENT_FAMILIES, RESOURCE_FAMILIES, SLI_FAMILIES
+from trio_sched.daemon.metrics.families.families import Family
+from trio_sched.daemon.metrics.families.own_families import OWN_FAMILIES
+from trio_sched.daemon.metrics.families.scheduler_families import SCHEDULER_FAMILIES
+from trio_sched.daemon.metrics.families.serving_families import SERVING_FAMILIES
+from trio_sched.daemon.metrics.formats.text_format import number
 
 HEADER: Final = """\
 # Metrics

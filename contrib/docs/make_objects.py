@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from types import UnionType
 from typing import Any, Final, get_args, get_type_hints
 
@@ -89,7 +90,7 @@ def _structs() -> dict[str, dict[str, None]]:
             seen.add(one)
             waiting += [part for hint in get_type_hints(one).values() for part in _parts(hint)]
     for one in seen:
-        found.setdefault(one.__module__.rpartition(".")[2], {})[one.__name__] = None
+        found.setdefault(one.__module__, {})[one.__name__] = None
     return found
 
 
@@ -109,14 +110,15 @@ def _parts(hint: Any) -> Iterator[type[Any]]:
 def _groups() -> tuple[Group, ...]:
     groups = []
     for module, names in _structs().items():
-        if module not in _TITLES:
+        title = _TITLES.get(module.rpartition(".")[2])
+        if title is None:
             continue  # in one of the groups with functions
-        source = inspect.getsource(__import__(f"trio_sched.objects.{module}", fromlist=["source"]))
+        source = inspect.getsource(import_module(module))
         public = [name for name in names if name in plugin_api.__all__]
         inner = [name for name in names if name not in plugin_api.__all__]
         ordered = tuple(sorted(public, key=lambda name: _order(source, name)))
         ordered += tuple(sorted(inner, key=lambda name: _order(source, name)))
-        groups.append(Group(_TITLES[module], ordered, module=f"trio_sched.objects.{module}", with_values=False))
+        groups.append(Group(title, ordered, module=module, with_values=False))
     titles = list(_TITLES.values())
     return (*sorted(groups, key=lambda group: titles.index(group.title)), *_FUNCTIONS)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from contrib.docs.api_pages import ApiPage, Group
 from contrib.docs.pages import table
-from trio_sched.engine.return_values import SUPPORTED
+from trio_sched.engine.hooks.return_values import SUPPORTED
 from trio_sched.plugin_api.extension_points import HOOK_NAMES
 from trio_sched.plugin_api.status import Code
 

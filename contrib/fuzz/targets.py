@@ -15,19 +15,19 @@ from attrs import frozen
 from contrib.fuzz import examples
 from trio_sched.cel.device_selector import compile_device_selector
 from trio_sched.cel.errors import CelError, CompileError
-from trio_sched.cli.flags import ArgumentError, parse_flags
-from trio_sched.cli.go_flags import FlagError
+from trio_sched.cli.flags.flags import ArgumentError, parse_flags
+from trio_sched.cli.flags.go_flags import FlagError
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy import read_legacy_configuration
 from trio_sched.config.load import check_configuration, load_configuration
-from trio_sched.daemon import extender_wire
-from trio_sched.daemon.metrics.accepted_format import accepted_format
-from trio_sched.daemon.plugin_trace import BadTraceSelector, TraceSelector
+from trio_sched.daemon.extenders import extender_wire
+from trio_sched.daemon.metrics.formats.accepted_format import accepted_format
+from trio_sched.daemon.plugins.plugin_trace import BadTraceSelector, TraceSelector
+from trio_sched.daemon.serving.authentication.tokens import token_in as token_of_request
 from trio_sched.daemon.serving.errors import NotAuthenticated
 from trio_sched.daemon.serving.messages import Request
 from trio_sched.daemon.serving.negotiation import negotiate
-from trio_sched.daemon.serving.tokens import token_in as token_of_request
-from trio_sched.daemon.watched_kinds import KINDS
+from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.documents.durations import format_duration, parse_duration
 from trio_sched.documents.errors import DocumentError, InvalidDuration
 from trio_sched.documents.files import decode_text
@@ -35,10 +35,12 @@ from trio_sched.documents.json_reader import read_json
 from trio_sched.documents.plain import read_plain
 from trio_sched.documents.verbosity_text import parse_verbosity, parse_vmodule
 from trio_sched.documents.yaml_reader import read_plain_documents, read_yaml
-from trio_sched.kube_client import streamed_list
-from trio_sched.kube_client.client_certificate import load_client_certificate, pem_blocks
-from trio_sched.kube_client.decoding import Codec, Page
-from trio_sched.kube_client.deep_json import elements, end_of_first_value, place_of_member, pruned
+from trio_sched.kube_client.credentials.exec_plugin import parse_credential
+from trio_sched.kube_client.credentials.token_file import token_in
+from trio_sched.kube_client.decoding import streamed_list
+from trio_sched.kube_client.decoding.decoding import Codec, Page
+from trio_sched.kube_client.decoding.deep_json import elements, end_of_first_value, place_of_member, pruned
+from trio_sched.kube_client.decoding.streamed_list import StreamedList
 from trio_sched.kube_client.errors import (
     CredentialsError,
     KubeconfigError,
@@ -47,21 +49,19 @@ from trio_sched.kube_client.errors import (
     error_from_reply,
     is_html,
 )
-from trio_sched.kube_client.exec_plugin import parse_credential
-from trio_sched.kube_client.http1 import Http1Connection, ProtocolViolation, Reply
+from trio_sched.kube_client.http.client_certificate import load_client_certificate, pem_blocks
+from trio_sched.kube_client.http.http1 import Http1Connection, ProtocolViolation, Reply
+from trio_sched.kube_client.http.proxy import Proxy, ProxyRefused, tunnel
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
-from trio_sched.kube_client.kubeconfig import settings_of
-from trio_sched.kube_client.kubeconfig_file import parse_kubeconfig
-from trio_sched.kube_client.proxy import Proxy, ProxyRefused, tunnel
+from trio_sched.kube_client.kubeconfig.kubeconfig import settings_of
+from trio_sched.kube_client.kubeconfig.kubeconfig_file import parse_kubeconfig
 from trio_sched.kube_client.server_url import host_and_port, normalise_server
-from trio_sched.kube_client.streamed_list import StreamedList
-from trio_sched.kube_client.token_file import token_in
 from trio_sched.objects.quantity import INT64_MAX, NANO, QuantityError, parse_nano
 from trio_sched.objects.quantity_text import format_nano, style_of
-from trio_sched.objects.resource_slice import Device
+from trio_sched.objects.resource.resource_slice import Device
 from trio_sched.objects.selector import LabelSelector, NodeSelector
 from trio_sched.objects.timestamps import parse_time
-from trio_sched.snapshot.label_selection import SelectorError, compile_selector
+from trio_sched.snapshot.labels.label_selection import SelectorError, compile_selector
 from trio_sched.snapshot.node_selection import terms_problem
 
 MAX_BODY_BYTES: Final = 1 << 20

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 
 from contrib.soak.census import census, module_containers
 from contrib.soak.workload import STORAGE_CLASS, Size, bring, make_wave, probes, take_away
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.testing import node
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 

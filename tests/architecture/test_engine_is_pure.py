@@ -8,7 +8,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 IMPURE: Final = {"asyncio", "datetime", "logging", "os", "secrets", "socket", "subprocess", "sys", "threading", "time"}
 PURE_ROOMS: Final = ("trio_sched/objects", "trio_sched/snapshot", "trio_sched/plugin_api", "trio_sched/engine")
-FILES: Final = [path for room in (*PURE_ROOMS, "plugins_builtin") for path in (ROOT / room).glob("*.py")]
+FILES: Final = [path for room in (*PURE_ROOMS, "plugins_builtin") for path in (ROOT / room).rglob("*.py")]
 MODULES: Final = sorted(path.relative_to(ROOT).as_posix() for path in FILES)
 VALUES: Final = {"datetime.time", "datetime.timedelta", "sys.getrefcount"}
 """Types of the impure modules that are mere values: arguments of plugins may have them; and what decides nothing but

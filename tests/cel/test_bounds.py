@@ -9,10 +9,10 @@ from cel_cases import DEVICE, DRIVER, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trio_sched.cel import frame
 from trio_sched.cel.device_selector import compile_device_selector
 from trio_sched.cel.errors import COST_EXCEEDED, CompileError, EvaluationError
-from trio_sched.cel.frame import COST_LIMIT
+from trio_sched.cel.runtime import activation as frame
+from trio_sched.cel.runtime.activation import COST_LIMIT
 
 EXCEEDED = f"error: {COST_EXCEEDED}"
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from trio_sched.cel.device_selector import CompiledSelector, compile_device_selector, device_problem
 from trio_sched.cel.errors import CompileError, EvaluationError
-from trio_sched.cel.references import Reference
-from trio_sched.objects.resource_slice import Device, DeviceAttribute, DeviceCapacity
+from trio_sched.cel.planning.references import Reference
+from trio_sched.objects.resource.resource_slice import Device, DeviceAttribute, DeviceCapacity
 
 A = f'device.attributes["{DRIVER}"]'
 C = f'device.capacity["{DRIVER}"]'

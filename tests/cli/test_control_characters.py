@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.main import main
+from trio_sched.cli.process.exit_code import ExitCode
 
 Capture = pytest.CaptureFixture[str]
 

@@ -4,9 +4,9 @@ import sys
 import pytest
 from restored_logging import restored_logging
 
-from trio_sched.cli.commands import COMMANDS
-from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.command_table import COMMANDS
 from trio_sched.cli.main import main
+from trio_sched.cli.process.exit_code import ExitCode
 
 Capture = pytest.CaptureFixture[str]
 

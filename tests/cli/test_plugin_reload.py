@@ -10,9 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.cli.plugin_selection import PluginSelection
-from trio_sched.cli.simulate import _Files, _watched
-from trio_sched.cli.simulation import settings_of
+from trio_sched.cli.commands.simulate import _Files, _watched
+from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.testing import VirtualCluster, pod, virtual_cluster

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.main import main
+from trio_sched.cli.process.exit_code import ExitCode
 
 COMMANDS: Final = {
     "version": ["--version"],
@@ -87,8 +87,8 @@ def test_an_error_that_nobody_can_read_has_its_exit_code(run: Run, redirection: 
 
 
 def test_no_standard_descriptor_is_given_to_another_file(run: Run) -> None:
-    line = '"$1" -c "import os; from trio_sched.cli.standard_streams import standard_error\nwith standard_error():\n'
-    assert run(line + ' os._exit(os.open(os.devnull, 0))" <&- >&- 2>&-').returncode == 3
+    begin = '"$1" -c "import os; from trio_sched.cli.process.standard_streams import standard_error\n'
+    assert run(begin + 'with standard_error():\n os._exit(os.open(os.devnull, 0))" <&- >&- 2>&-').returncode == 3
 
 
 def test_manifests_from_a_closed_standard_input_are_a_usage_error(run: Run) -> None:
@@ -225,7 +225,7 @@ print("loaded:", loaded, "of ours:", sum(name.startswith("trio_sched") for name 
     assert int(last.rpartition(" ")[2]) < 40
 
 
-UNUSED: Final = ("httpx", "hypercorn", "numpy.ma", "prometheus_client", "trio_sched.cel.program")
+UNUSED: Final = ("httpx", "hypercorn", "numpy.ma", "prometheus_client", "trio_sched.cel.planning.program")
 
 
 def test_a_simulation_imports_nothing_that_it_does_not_use(small_cluster: Path) -> None:

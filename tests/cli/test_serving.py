@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.main import main
-from trio_sched.kube_client.kubeconfig import load_kubeconfig
+from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.kube_client.kubeconfig.kubeconfig import load_kubeconfig
 
 
 def test_a_served_cluster_schedules_what_clients_create_until_a_signal_ends_it(small_cluster: Path) -> None:

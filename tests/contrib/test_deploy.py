@@ -18,9 +18,9 @@ from metric_names import check_expression
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from trio_sched.cli.flags import parse_flags
-from trio_sched.cli.prepare import Prepared, prepare
-from trio_sched.cli.rbac import rbac
+from trio_sched.cli.commands.rbac import rbac
+from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.startup.prepare import Prepared, prepare
 from trio_sched.kube_client.settings import ConnectionSettings
 
 ROOT = Path(__file__).parents[2]

@@ -12,11 +12,11 @@ from markdown_pages import blocks
 from contrib.docs import make_configuration, make_exit_codes, make_flags
 from contrib.docs.all_pages import PAGES
 from contrib.docs.pages import Page
-from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.flag_table import ALL_SECTIONS
+from trio_sched.cli.flags.flag_table import ALL_SECTIONS
+from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.testing.conformance.check import CHECKS
 
 ROOT = Path(__file__).parents[2]

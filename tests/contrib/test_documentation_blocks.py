@@ -19,13 +19,13 @@ import yaml
 from markdown_pages import PAGES, ROOT, Block, blocks, files_of, languages
 from shell_commands import commands
 
-from trio_sched.cli.check_config import Warned, all_findings
-from trio_sched.cli.commands import COMMANDS
-from trio_sched.cli.flags import parse_flags, split_arguments
+from trio_sched.cli.command_table import COMMANDS
+from trio_sched.cli.commands.check_config import Warned, all_findings
+from trio_sched.cli.flags.flags import parse_flags, split_arguments
 from trio_sched.cli.main import main
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.config.legacy import read_legacy_configuration
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 
 HELM = Path(sys.executable).parent / "helm"
 CHART = "contrib/deploy/helm/trio-sched"

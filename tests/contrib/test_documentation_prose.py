@@ -11,12 +11,12 @@ import yaml
 from markdown_pages import DOCS, PAGES, ROOT, anchors, codes, headings, links
 from metric_names import FAMILIES, check_expression
 
-from trio_sched.cli.commands import COMMANDS
-from trio_sched.cli.flag_table import ALL_SECTIONS
-from trio_sched.cli.legacy_flags import LEGACY_NAMES
-from trio_sched.daemon.serving.endpoints import build_routes
-from trio_sched.daemon.serving.liveness import Liveness
+from trio_sched.cli.command_table import COMMANDS
+from trio_sched.cli.flags.flag_table import ALL_SECTIONS
+from trio_sched.cli.flags.legacy_flags import LEGACY_NAMES
 from trio_sched.daemon.serving.messages import Request
+from trio_sched.daemon.serving.pages.endpoints import build_routes
+from trio_sched.daemon.serving.pages.liveness import Liveness
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.testing.cluster import virtual_cluster
 

@@ -11,7 +11,7 @@ import pytest
 from markdown_pages import DOCS, ROOT, Block, blocks, codes, files_of
 
 from contrib.docs import make_handle
-from trio_sched.engine import likely_mistakes
+from trio_sched.engine.registry import likely_mistakes
 from trio_sched.plugin_api.extension_points import HOOK_NAMES
 from trio_sched.testing.fake_handle import FakeHandle
 

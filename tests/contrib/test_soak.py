@@ -9,18 +9,18 @@ from contrib.soak.run import soak
 from contrib.soak.workload import Size
 
 SMALL_LIMITS = {
-    "trio_sched.engine.signature_cache.MAX_SIGNATURES": 10,
+    "trio_sched.engine.evaluation.signature_cache.MAX_SIGNATURES": 10,
     "trio_sched.objects.pod_requests._MAX_KNOWN_RESOURCES": 20,
     "trio_sched.objects.sharing._MAX_VALUES": 20,
-    "trio_sched.snapshot.affinity_terms._MAX_PARSED": 20,
+    "trio_sched.snapshot.labels.affinity_terms._MAX_PARSED": 20,
     "trio_sched.snapshot.change_log.KEPT_CHANGES": 50,
     "trio_sched.snapshot.domain_counts._MAX_CELLS": 4000,
-    "trio_sched.snapshot.label_selection._MAX_COMPILED": 20,
+    "trio_sched.snapshot.labels.label_selection._MAX_COMPILED": 20,
     "trio_sched.snapshot.pod_index._MAX_COUNTS": 20,
     "trio_sched.snapshot.term_index._MAX_MATCHES": 20,
     "trio_sched.snapshot.usage_ids._MAX_IDS": 50,
-    "trio_sched.engine.incremental_evaluation.MAX_KEPT_AMOUNTS": 20,
-    "plugins_builtin.inter_pod_affinity._MAX_SELECTORS": 20,
+    "trio_sched.engine.evaluation.incremental_evaluation.MAX_KEPT_AMOUNTS": 20,
+    "plugins_builtin.spreading.inter_pod_affinity._MAX_SELECTORS": 20,
 }
 
 

@@ -16,7 +16,7 @@ from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.settings import Clients, DaemonSettings
-from trio_sched.engine.plugin_registry import PluginRegistry, points_of
+from trio_sched.engine.registry.plugin_registry import PluginRegistry, points_of
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import ApiServer, InProcessTransport, trio_clock

@@ -10,9 +10,9 @@ import trustme
 from raw_server import Exchange, RawServer
 from trio.testing import wait_all_tasks_blocked
 
-from trio_sched.daemon import event_recorder
-from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.scheduler_events import failed_scheduling, scheduled
+from trio_sched.daemon.writes import event_recorder
+from trio_sched.daemon.writes.event_recorder import EventRecorder
+from trio_sched.daemon.writes.scheduler_events import failed_scheduling, scheduled
 from trio_sched.kube_client.connection import connect
 from trio_sched.testing import pod
 

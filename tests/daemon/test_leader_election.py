@@ -9,14 +9,14 @@ from trio.testing import MockClock
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.leader_election import LeaderElectionLost, LeaderElector
-from trio_sched.daemon.scheduler_events import LeaseEvent
+from trio_sched.daemon.writes.scheduler_events import LeaseEvent
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import WriteNotPermitted
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.object_store import Change as StoreChange
+from trio_sched.simulator.storage.object_store import Change as StoreChange
 
 KEY = "kube-system/kube-scheduler"
 

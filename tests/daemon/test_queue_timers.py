@@ -6,7 +6,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import EventRegistration, Handle, NodeView, Pod, Status, hookimpl, unschedulable
-from trio_sched.simulator.object_store import Change as StoreChange
+from trio_sched.simulator.storage.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 

@@ -3,11 +3,11 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon.background_tasks import PluginTaskFailed
+from trio_sched.daemon.plugins.background_tasks import PluginTaskFailed
 from trio_sched.daemon.supervisor import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
-from trio_sched.engine.plugin_errors import PluginError
+from trio_sched.engine.hooks.plugin_errors import PluginError
 from trio_sched.plugin_api import Handle, NodeView, Pod, Wait, hookimpl
-from trio_sched.simulator.object_store import Change as StoreChange
+from trio_sched.simulator.storage.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.verbosity import V3

@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from trio_sched.cli.configuration_files import read_configuration_file
+from trio_sched.cli.startup.configuration_files import read_configuration_file
 from trio_sched.config.legacy import read_legacy_configuration
 from trio_sched.config.load import load_configuration
 from trio_sched.errors import TrioSchedError
-from trio_sched.kube_client.kubeconfig_file import read_kubeconfig
+from trio_sched.kube_client.kubeconfig.kubeconfig_file import read_kubeconfig
 from trio_sched.simulator import ManifestError, load_manifests
 
 Reader = Callable[[Path], object]
@@ -135,7 +135,11 @@ def test_what_is_no_file_is_named(reader: str, path: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_file_that_is_too_large_is_refused(reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("cli.configuration_files", "kube_client.kubeconfig_file", "simulator.manifest_files"):
+    for module in (
+        "cli.startup.configuration_files",
+        "kube_client.kubeconfig.kubeconfig_file",
+        "simulator.manifests.manifest_files",
+    ):
         monkeypatch.setattr(f"trio_sched.{module}.MAX_BYTES", 100)
     path = tmp_path / "document"
     path.write_text("# " + "x" * 200)

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing import device, device_class, node, pod, resource_claim, resource_slice
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 

@@ -11,7 +11,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.permissions import cluster_rules
-from trio_sched.engine.plugin_errors import BadPlugin
+from trio_sched.engine.hooks.plugin_errors import BadPlugin
 from trio_sched.plugin_api import (
     Action,
     CustomObject,

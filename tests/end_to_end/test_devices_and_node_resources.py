@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from trio_sched.objects.pod import ContainerResourceClaim, Pod, ResourceRequirements
-from trio_sched.objects.resource_slice import NodeAllocatableResourceMapping
+from trio_sched.objects.resource.resource_slice import NodeAllocatableResourceMapping
 from trio_sched.testing import device, device_class, device_request, node, pod, resource_claim, resource_slice
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 

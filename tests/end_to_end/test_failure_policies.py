@@ -9,13 +9,13 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.cli.chosen_plugins import PointsByPlugin
-from trio_sched.cli.failure_policies import FailurePolicyError, read_failure_policies
+from trio_sched.cli.flags.failure_policies import FailurePolicyError, read_failure_policies
+from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
-from trio_sched.engine.failure_policy import FailurePolicy
-from trio_sched.engine.plugin_errors import BadPlugin, UnknownPlugin
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.hooks.failure_policy import FailurePolicy
+from trio_sched.engine.hooks.plugin_errors import BadPlugin, UnknownPlugin
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.plugin_api import Input, NodeColumns, Pod, Status, Verdicts, hookimpl, unschedulable
 from trio_sched.testing import node, pod, virtual_cluster
 

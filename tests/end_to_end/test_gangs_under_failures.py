@@ -11,10 +11,10 @@ from attrs import define
 from gangs import GANG_GATES, Gang, Gangs
 from trio.testing import MockClock
 
-from trio_sched.engine.gang_holds import HOLD_AFTER_SECONDS, HOLD_SECONDS
-from trio_sched.engine.gang_recovery import INCOMPLETE_SECONDS
-from trio_sched.simulator.faults import Faults
-from trio_sched.simulator.status_errors import ApiError
+from trio_sched.engine.pod_groups.gang_holds import HOLD_AFTER_SECONDS, HOLD_SECONDS
+from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS
+from trio_sched.simulator.endpoints.faults import Faults
+from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import Refused, VirtualCluster, virtual_cluster
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from plugins_builtin.default_preemption import DefaultPreemption
+from plugins_builtin.preemption.default_preemption import DefaultPreemption
 from trio_sched.plugin_api import Placement, Status, hookimpl
 from trio_sched.testing import node, pod, pod_group
 from trio_sched.testing.cluster import virtual_cluster

@@ -9,7 +9,7 @@ from ledger import Ledger
 from trio.testing import MockClock
 
 from trio_sched.daemon.leader_election import LeaderElectionLost
-from trio_sched.simulator.clock import Clock
+from trio_sched.simulator.storage.clock import Clock
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess

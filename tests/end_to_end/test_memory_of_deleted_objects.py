@@ -13,7 +13,7 @@ from holders import reachable, scheduler_roots
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon.watched_kinds import KINDS, WATCHED_ANYWAY
+from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY
 from trio_sched.plugin_api import CustomResource, Pod, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import (

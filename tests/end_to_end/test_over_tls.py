@@ -16,7 +16,7 @@ from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.simulator import ApiServer, populate, serve, wall_clock
-from trio_sched.simulator.object_store import Change as StoreChange
+from trio_sched.simulator.storage.object_store import Change as StoreChange
 
 PODS = 200
 

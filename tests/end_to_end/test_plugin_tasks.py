@@ -7,9 +7,9 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon.background_tasks import PluginTaskFailed
+from trio_sched.daemon.plugins.background_tasks import PluginTaskFailed
 from trio_sched.daemon.reload import ReloadRefused
-from trio_sched.engine.plugin_errors import BadPlugin
+from trio_sched.engine.hooks.plugin_errors import BadPlugin
 from trio_sched.plugin_api import Handle, NotLeading, hookimpl
 from trio_sched.testing import make_plugin, pod
 from trio_sched.testing.cluster import virtual_cluster

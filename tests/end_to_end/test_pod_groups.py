@@ -7,7 +7,7 @@ import trio
 from gangs import GANG_GATES, Gangs, condition_of, member
 from trio.testing import MockClock
 
-from trio_sched.engine.gang_recovery import INCOMPLETE_SECONDS
+from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.simulator import PretendExtender, leaving
 from trio_sched.testing import node, pod, pod_group
 from trio_sched.testing.cluster import virtual_cluster

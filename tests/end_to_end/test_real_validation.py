@@ -13,10 +13,10 @@ from real_servers import ASSETS, Files, Server, real_server
 from status_verdicts import recorded_statuses
 
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.manifest_checks import check_manifests
-from trio_sched.simulator.manifests import Manifest, ManifestError
-from trio_sched.simulator.object_store import copied
-from trio_sched.simulator.resource_types import TypeRegistry
+from trio_sched.simulator.manifests.manifest_checks import check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
+from trio_sched.simulator.storage.object_store import copied
+from trio_sched.simulator.storage.resource_types import TypeRegistry
 
 Json = dict[str, Any]
 

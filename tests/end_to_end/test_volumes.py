@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator import VolumePace
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing import node
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 

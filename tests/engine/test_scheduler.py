@@ -7,10 +7,10 @@ from msgspec import structs
 from plugin_base import PluginBase
 
 from trio_sched.engine.cache import Cache, CacheError
-from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
-from trio_sched.engine.queue import SchedulingQueue
-from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWait
+from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
+from trio_sched.engine.evaluation.reservation import PermitWait
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api import (
     CycleState,

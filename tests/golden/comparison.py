@@ -6,7 +6,7 @@ from typing import Final
 from attrs import frozen
 from scoreboard import GoldenRun
 
-from trio_sched.cli.legacy_flags import LEGACY_NAMES
+from trio_sched.cli.flags.legacy_flags import LEGACY_NAMES
 from trio_sched.config.legacy import LEGACY_API_VERSIONS
 from trio_sched.config.wire_types import CONFIGURATION_KIND
 

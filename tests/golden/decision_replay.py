@@ -16,24 +16,24 @@ from comparison import Comparison, missing
 from golden_objects import node_of, object_of, pod_of
 from golden_profiles import ReplayHandle, profiles_of
 
-from plugins_builtin.default_preemption import best_candidates
-from trio_sched.daemon.hook_calls import run_steps
-from trio_sched.engine.bound_hooks import FilterHook
-from trio_sched.engine.decision import SchedulingFailure
-from trio_sched.engine.filtering import run_filters, run_pre_filters
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.hook_steps import post_filter_steps
-from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.plugin_calls import call_normalize_score, call_score
-from trio_sched.engine.plugin_failures import PluginFailures
-from trio_sched.engine.profile import Profile
-from trio_sched.engine.reservation import run_reserve, run_unreserve
-from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
+from plugins_builtin.preemption.default_preemption import best_candidates
+from trio_sched.daemon.hooks.hook_calls import run_steps
+from trio_sched.engine.evaluation.decision import SchedulingFailure
+from trio_sched.engine.evaluation.filtering import run_filters, run_pre_filters
+from trio_sched.engine.evaluation.hook_steps import post_filter_steps
+from trio_sched.engine.evaluation.host_selection import best_positions
+from trio_sched.engine.evaluation.reservation import run_reserve, run_unreserve
+from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes, SchedulingCycle
+from trio_sched.engine.hooks.bound_hooks import FilterHook
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_normalize_score, call_score
+from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod_requests import ResourceOptions, pod_resources
 from trio_sched.plugin_api import SKIP, CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
 from trio_sched.plugin_api.status import Code
-from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
+from trio_sched.snapshot.devices.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 

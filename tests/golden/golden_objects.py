@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from trio_sched.daemon.watched_kinds import KINDS
+from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

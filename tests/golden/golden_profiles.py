@@ -15,14 +15,14 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import SchedulerConfig
-from trio_sched.engine.filtering import NominatedPods
-from trio_sched.engine.plugin_registry import PluginRegistry
-from trio_sched.engine.preemption import dry_run
-from trio_sched.engine.profile import Profile, build_profile
+from trio_sched.engine.evaluation.filtering import NominatedPods
+from trio_sched.engine.evaluation.preemption import dry_run
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.profile import Profile, build_profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import CycleState, DryRun, NodeColumns, PendingPod, QueueState, Status, Victims
 from trio_sched.plugin_api.preemption import budgets_of
-from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
+from trio_sched.snapshot.devices.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_table import NodeTable
 
 REGISTRY = PluginRegistry.discover()

@@ -9,14 +9,14 @@ from comparison import Comparison
 from golden_objects import node_of, object_of, pod_of
 from golden_profiles import ReplayHandle, profiles_of, seen_in_flight
 
-from trio_sched.daemon.pod_group_steps import run_group_steps
+from trio_sched.daemon.pod_groups.pod_group_steps import run_group_steps
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.pod_group_cycle import PodGroupCycle, in_order
-from trio_sched.engine.pod_group_results import GroupResult, PodResult
 from trio_sched.engine.pod_group_state import PodGroupStates
-from trio_sched.engine.pre_enqueue import PreEnqueue, QueueCounters
-from trio_sched.engine.queue import SchedulingQueue
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
+from trio_sched.engine.pod_groups.pod_group_results import GroupResult, PodResult
+from trio_sched.engine.queue.pre_enqueue import PreEnqueue, QueueCounters
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api import CycleState, DryRun, PendingPod, Pod, PodGroupInfo

@@ -8,8 +8,8 @@ from comparison import Comparison, missing
 from golden_objects import ACTIONS, event_of, object_of
 from golden_profiles import REGISTRY, profiles_of
 
-from trio_sched.engine.cluster_changes import node_update_events, pod_update_events
-from trio_sched.engine.queueing_hints import HintTable, build_hint_table
+from trio_sched.engine.queue.cluster_changes import node_update_events, pod_update_events
+from trio_sched.engine.queue.queueing_hints import HintTable, build_hint_table
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent, Hint, Node
 

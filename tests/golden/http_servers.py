@@ -16,15 +16,15 @@ from attrs import define, field
 from client_authority import ClientAuthority
 
 from contrib.benchmarks.real.servers import ServerFiles
-from trio_sched.cli.chosen_plugins import PointsByPlugin
-from trio_sched.cli.flags import parse_flags
-from trio_sched.cli.prepare import prepare
-from trio_sched.cli.run import daemon_settings, open_clients
+from trio_sched.cli.commands.run import daemon_settings, open_clients
+from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
+from trio_sched.cli.startup.prepare import prepare
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.simulator import ApiServer, allows_by_bootstrap_roles, populate, serve
-from trio_sched.simulator.messages import Response
+from trio_sched.simulator.endpoints.messages import Response
 
 Json = dict[str, Any]
 

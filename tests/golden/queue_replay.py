@@ -7,12 +7,12 @@ from typing import Any
 from golden_objects import event_of, object_of
 from golden_profiles import profiles_of
 
-from trio_sched.engine.backoff import Backoff
-from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.pre_enqueue import ProfileQueueing
-from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
-from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import HintEntry, HintTable, build_hint_table
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.queue.backoff import Backoff
+from trio_sched.engine.queue.pre_enqueue import ProfileQueueing
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.queueing_hints import HintEntry, HintTable, build_hint_table
+from trio_sched.engine.queue.scheduling_queue import AlreadyQueued, SchedulingQueue
 from trio_sched.plugin_api import Hint, Pod, QueuedPod, Status, unresolvable
 
 Step = Mapping[str, Any]

@@ -15,10 +15,10 @@ from trio_sched.cel.device_selector import (
     device_value,
 )
 from trio_sched.cel.errors import COST_EXCEEDED, CompileError, EvaluationError
-from trio_sched.cel.program import Program, compile_program
-from trio_sched.cel.types import long_name
-from trio_sched.cel.values import CelMap
-from trio_sched.objects.resource_slice import Device
+from trio_sched.cel.planning.program import Program, compile_program
+from trio_sched.cel.values.types import long_name
+from trio_sched.cel.values.values import CelMap
+from trio_sched.objects.resource.resource_slice import Device
 
 CHUNKS: Final = 2
 AREA: Final = "cel"

@@ -14,7 +14,7 @@ from comparison import refuses_former_version
 from restored_logging import restored_logging
 from scoreboard import Case, GoldenRun
 
-from trio_sched.cli import run
+from trio_sched.cli.commands import run
 from trio_sched.cli.main import main
 from trio_sched.documents.tree import plain
 from trio_sched.documents.yaml_reader import read_yaml

@@ -11,11 +11,11 @@ from command_line import CLUSTER_VARIABLES, KUBECONFIG, Places, difference, text
 from comparison import refuses_former_version
 from scoreboard import Case, GoldenRun
 
-from trio_sched.cli import start_log
-from trio_sched.cli.check_config import Warned, all_findings
-from trio_sched.cli.configuration_text import choose_configuration
-from trio_sched.cli.flags import parse_flags
-from trio_sched.cli.prepare import Prepared, check_elector, prepare
+from trio_sched.cli.commands.check_config import Warned, all_findings
+from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.startup import start_log
+from trio_sched.cli.startup.configuration_choice import choose_configuration
+from trio_sched.cli.startup.prepare import Prepared, check_elector, prepare
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
@@ -23,7 +23,7 @@ from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.wire_types import POINTS
 from trio_sched.documents.tree import plain
 from trio_sched.documents.yaml_reader import read_yaml
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 
 CHUNKS: Final = 4

@@ -11,12 +11,12 @@ from scoreboard import GoldenRun
 from scraped import rendered
 from trio.testing import MockClock
 
-from trio_sched.daemon.metrics.collection import FAMILIES
-from trio_sched.daemon.metrics.component_families import RESOURCE_FAMILIES, SLI_FAMILIES
-from trio_sched.daemon.metrics.exposed import Exposed
-from trio_sched.daemon.metrics.families import Family, Type, by_name
-from trio_sched.daemon.metrics.text_format import lines
-from trio_sched.engine.histogram import Histogram
+from trio_sched.daemon.metrics.families.component_families import RESOURCE_FAMILIES, SLI_FAMILIES
+from trio_sched.daemon.metrics.families.exposed import Exposed
+from trio_sched.daemon.metrics.families.families import Family, Type, by_name
+from trio_sched.daemon.metrics.formats.text_format import lines
+from trio_sched.daemon.metrics.series.collection import FAMILIES
+from trio_sched.engine.hooks.histogram import Histogram
 from trio_sched.testing.cluster import virtual_cluster
 
 AREA: Final = "metrics"

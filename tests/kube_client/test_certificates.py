@@ -18,11 +18,11 @@ from cryptography.x509.oid import NameOID
 from file_writer import Write
 from trio.testing import MockClock
 
-from trio_sched.kube_client import client_certificate
 from trio_sched.kube_client.connection import TLS_RELOAD_SECONDS, _reload_certificates, connect
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
+from trio_sched.kube_client.http import client_certificate
+from trio_sched.kube_client.http.tls import TlsSource, build_context
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.tls import TlsSource, build_context
 
 
 def pair(authority: trustme.CA) -> TlsSettings:

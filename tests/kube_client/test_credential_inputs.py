@@ -14,14 +14,14 @@ from file_writer import Write
 from kubeconfig_text import kubeconfig
 from trio.testing import MockClock
 
-from trio_sched.kube_client import token_file
-from trio_sched.kube_client.credentials import Credentials, check_credentials
-from trio_sched.kube_client.dialer import Dialer
+from trio_sched.kube_client.credentials import token_file
+from trio_sched.kube_client.credentials.credentials import Credentials, check_credentials
+from trio_sched.kube_client.credentials.exec_plugin import ExecPlugin, parse_credential
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
-from trio_sched.kube_client.exec_plugin import ExecPlugin, parse_credential
-from trio_sched.kube_client.kubeconfig import load_kubeconfig
+from trio_sched.kube_client.http.dialer import Dialer
+from trio_sched.kube_client.http.tls import TlsSource
+from trio_sched.kube_client.kubeconfig.kubeconfig import load_kubeconfig
 from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation
-from trio_sched.kube_client.tls import TlsSource
 
 V1 = "client.authentication.k8s.io/v1"
 SERVER = "https://127.0.0.1:1"

@@ -14,7 +14,7 @@ from raw_server import Exchange, RawServer, StartServer
 from trio_sched.kube_client import connection
 from trio_sched.kube_client.binding import bind
 from trio_sched.kube_client.connection import KubeClient, connect
-from trio_sched.kube_client.decoding import Codec, Page
+from trio_sched.kube_client.decoding.decoding import Codec, Page
 from trio_sched.kube_client.errors import ConnectionFailed
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.verbs import list_pages

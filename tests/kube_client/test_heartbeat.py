@@ -14,16 +14,16 @@ from raw_server import Exchange
 from trio.testing import MockClock
 
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.credentials import Credentials
+from trio_sched.kube_client.credentials.credentials import Credentials
 from trio_sched.kube_client.errors import ConnectionFailed, KubeClientError
 from trio_sched.kube_client.heartbeat import Heartbeat
+from trio_sched.kube_client.http.pool import Pool
+from trio_sched.kube_client.http.rate_limit import TokenBucket
+from trio_sched.kube_client.http.tls import TlsSource
+from trio_sched.kube_client.http.unacknowledged import UnansweredRequests
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
-from trio_sched.kube_client.pool import Pool
-from trio_sched.kube_client.rate_limit import TokenBucket
 from trio_sched.kube_client.reachability import Reachability
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.tls import TlsSource
-from trio_sched.kube_client.unanswered import UnansweredRequests
 from trio_sched.kube_client.watch import Reflector
 
 SETTINGS = ConnectionSettings(server="http://api.test")

@@ -9,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from trio_sched.kube_client import pipelined_posts
 from trio_sched.kube_client.connection import KubeClient, connect
-from trio_sched.kube_client.http1 import Reply
+from trio_sched.kube_client.http.http1 import Reply
 from trio_sched.kube_client.pipelined_posts import PipelinedPosts, Post
 
 CREATED = b'{"kind":"Event"}'

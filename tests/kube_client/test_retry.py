@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from trio_sched.kube_client.http1 import Reply
+from trio_sched.kube_client.http.http1 import Reply
 from trio_sched.kube_client.retry import BackoffManager, retry_after_seconds
 
 

@@ -1,7 +1,7 @@
 import pytest
 from msgspec import structs
 
-from trio_sched.objects.volume import ImageVolumeSource, Volume
+from trio_sched.objects.storage.volume import ImageVolumeSource, Volume
 from trio_sched.testing import container, make_plugin, node, pod, schedule
 
 IMAGES = "ImageLocality"

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trio_sched.engine.plugin_errors import BadPlugin
+from trio_sched.engine.hooks.plugin_errors import BadPlugin
 from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, NodeAffinityArgs, NodeSelector, Pod, Resource
 from trio_sched.testing import ask_hint, make_plugin, node, node_affinity, pod, schedule, term
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from storage import Storage, pod_with
 
-from plugins_builtin._binding_conditions import BindingFailed, is_ready
+from plugins_builtin.dynamic_resources.binding_conditions import BindingFailed, is_ready
 from trio_sched.plugin_api import NodeSelectorRequirement, NodeSelectorTerm, ResourceClaim
 from trio_sched.testing import node, node_affinity, pod, schedule
 

@@ -24,20 +24,21 @@ from plain_topology import (
 )
 from pod_infos import pod_info
 
-from plugins_builtin import _spread_constraints
-from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
-from trio_sched.engine.filtering import NominatedPods, run_pre_filters
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.plugin_calls import call_filter
-from trio_sched.engine.profile import Profile
-from trio_sched.engine.queue import SchedulingQueue
+from plugins_builtin.spreading import spread_constraints as _spread_constraints
+from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
+from trio_sched.engine.evaluation.filtering import NominatedPods, run_pre_filters
+from trio_sched.engine.evaluation.host_selection import best_positions
+from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes, SchedulingCycle
+from trio_sched.engine.evaluation.scoring import run_pre_scores, run_scores
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_filter
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
+from trio_sched.engine.registry.profile import Profile
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
-from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.plugin_api import Code, CycleState, InterPodAffinityArgs, NodeColumns, PodTopologySpreadArgs
-from trio_sched.snapshot import affinity_terms, domain_counts, label_selection, pod_index, term_index, topology_columns
+from trio_sched.snapshot import domain_counts, pod_index, term_index, topology_columns
+from trio_sched.snapshot.labels import affinity_terms, label_selection
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_profile

@@ -7,7 +7,7 @@ import pytest
 from manifest_mutations import valid_objects
 
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.resource_types import TypeRegistry
+from trio_sched.simulator.storage.resource_types import TypeRegistry
 
 Json = dict[str, Any]
 TYPES = TypeRegistry()

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from trio_sched.simulator import ApiServer, run_kubelets, serve
-from trio_sched.simulator.kubelet import KubeletPace
+from trio_sched.simulator.kubelets.kubelet import KubeletPace
 
 KUBECTL = shutil.which("kubectl")
 OLDEST = 30

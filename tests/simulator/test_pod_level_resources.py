@@ -1,7 +1,7 @@
 import pytest
 
-from trio_sched.simulator.pod_defaults import fill_pod, quality_of_service
-from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.pods.pod_defaults import fill_pod, quality_of_service
+from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def filled(resources: Json | None, *containers: Json, first: Json | None = None) -> Json:

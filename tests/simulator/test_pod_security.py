@@ -9,7 +9,7 @@ import pytest
 from simulator_api import Api, Json
 
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.messages import Response
+from trio_sched.simulator.endpoints.messages import Response
 
 RECORDED: Final[list[tuple[str, Json, str]]] = json.loads(
     gzip.decompress(Path(__file__).with_name("pod_security.json.gz").read_bytes())

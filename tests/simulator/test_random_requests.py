@@ -15,8 +15,8 @@ import trio
 from manifest_mutations import valid_objects
 
 from trio_sched.simulator import ApiServer, serve
-from trio_sched.simulator.reviews import REVIEW_TYPES
-from trio_sched.simulator.watching import WatchStream
+from trio_sched.simulator.endpoints.reviews import REVIEW_TYPES
+from trio_sched.simulator.endpoints.watching import WatchStream
 
 Json = dict[str, Any]
 

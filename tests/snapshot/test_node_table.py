@@ -6,10 +6,10 @@ import pytest
 from pod_infos import pod_info
 
 from trio_sched.objects.node import Node
+from trio_sched.snapshot.labels.pod_selector import PodSelector
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
-from trio_sched.snapshot.pod_selector import PodSelector
 from trio_sched.testing import make_table, node, pod
 
 GPU = "example.com/gpu"

@@ -5,10 +5,11 @@ import pytest
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.snapshot import affinity_terms, label_selection, sized_cache
-from trio_sched.snapshot.label_selection import LabelMatcher, compile_selector
+from trio_sched.snapshot import sized_cache
+from trio_sched.snapshot.labels import affinity_terms, label_selection
+from trio_sched.snapshot.labels.label_selection import LabelMatcher, compile_selector
+from trio_sched.snapshot.labels.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.sized_cache import SizedCache
 from trio_sched.testing import node, pod
 

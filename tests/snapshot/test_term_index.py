@@ -10,7 +10,7 @@ from pod_infos import pod_info
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.snapshot.affinity_terms import TermKind
+from trio_sched.snapshot.labels.affinity_terms import TermKind
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.term_index import MatchingTerms

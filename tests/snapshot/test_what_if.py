@@ -1,8 +1,8 @@
 from pod_infos import pod_info
 
-from trio_sched.snapshot.label_selection import EVERYTHING
+from trio_sched.snapshot.labels.label_selection import EVERYTHING
+from trio_sched.snapshot.labels.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_table, node, pod
 

@@ -6,8 +6,8 @@ from cel_values import written
 
 from trio_sched.cel.device_selector import device_environment, device_value
 from trio_sched.cel.errors import CompileError, EvaluationError
-from trio_sched.cel.program import compile_program
-from trio_sched.objects.resource_slice import Device, DeviceAttribute, DeviceCapacity
+from trio_sched.cel.planning.program import compile_program
+from trio_sched.objects.resource.resource_slice import Device, DeviceAttribute, DeviceCapacity
 
 DRIVER = "gpu.example.com"
 DEVICE = Device(

@@ -5,12 +5,12 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from trio_sched.cel.network import Cidr, Ip
-from trio_sched.cel.quantity import CelQuantity
-from trio_sched.cel.semver import Semver
-from trio_sched.cel.times import Duration, Timestamp
-from trio_sched.cel.urls import Url
-from trio_sched.cel.values import CelMap, Failed, NamedFormat, Optional, TypeValue, Uint
+from trio_sched.cel.values.network import Cidr, Ip
+from trio_sched.cel.values.quantity import CelQuantity
+from trio_sched.cel.values.semver import Semver
+from trio_sched.cel.values.times import Duration, Timestamp
+from trio_sched.cel.values.urls import Url
+from trio_sched.cel.values.values import CelMap, Failed, NamedFormat, Optional, TypeValue, Uint
 
 
 def written(value: Any) -> str:

@@ -10,7 +10,7 @@ from attrs import define, field
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator import PretendExtender
-from trio_sched.simulator.faults import ReplyDropped
+from trio_sched.simulator.endpoints.faults import ReplyDropped
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import Refused, VirtualCluster
 

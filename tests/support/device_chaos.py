@@ -10,10 +10,10 @@ from chaos import Chaos
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.objects.pod import PodResourceClaim
-from trio_sched.objects.resource_claim import ResourceClaim
-from trio_sched.simulator.controllers.devices import DEVICES
-from trio_sched.simulator.object_store import Change
-from trio_sched.snapshot.allocated_devices import DeviceId
+from trio_sched.objects.resource.resource_claim import ResourceClaim
+from trio_sched.simulator.controllers.devices.devices import DEVICES
+from trio_sched.simulator.storage.object_store import Change
+from trio_sched.snapshot.devices.allocated_devices import DeviceId
 from trio_sched.testing import device_class, device_request, node, pod, resource_claim
 from trio_sched.testing.cluster import VirtualCluster
 

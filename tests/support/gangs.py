@@ -7,7 +7,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.objects.pod import Pod
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing import pod, pod_group
 from trio_sched.testing.cluster import Refused, VirtualCluster
 

@@ -6,7 +6,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.objects.quantity import parse_nano
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing.cluster import VirtualCluster
 
 _OVER = ("Succeeded", "Failed")

@@ -16,6 +16,7 @@ PAGES = (
     ROOT / "CONTRIBUTING.md",
     ROOT / "contrib/dashboards/README.md",
     ROOT / "contrib/plugins/README.md",
+    *sorted(path for room in ("trio_sched", "plugins_builtin") for path in (ROOT / room).rglob("README.md")),
     *sorted(DOCS.rglob("*.md")),
 )
 _FILE_NAME = re.compile(r"# (\S+\.\w+)\n")

@@ -6,9 +6,9 @@ import trustme
 from attrs import define, field
 from raw_server import Handler, RawServer
 
-from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import ConnectionFailed
-from trio_sched.kube_client.http1 import Http1Connection
+from trio_sched.kube_client.http.dialer import Dialer
+from trio_sched.kube_client.http.http1 import Http1Connection
 
 
 @define(eq=False)

@@ -2,11 +2,11 @@
 
 import re
 
-from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
-from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES
-from trio_sched.daemon.metrics.families import by_name
-from trio_sched.daemon.metrics.own_families import OWN_FAMILIES
-from trio_sched.daemon.metrics.scheduler_families import SCHEDULER_FAMILIES
+from trio_sched.daemon.metrics.families.client_families import CLIENT_FAMILIES
+from trio_sched.daemon.metrics.families.component_families import COMPONENT_FAMILIES
+from trio_sched.daemon.metrics.families.families import by_name
+from trio_sched.daemon.metrics.families.own_families import OWN_FAMILIES
+from trio_sched.daemon.metrics.families.scheduler_families import SCHEDULER_FAMILIES
 
 FAMILIES = by_name(CLIENT_FAMILIES, COMPONENT_FAMILIES, OWN_FAMILIES, SCHEDULER_FAMILIES)
 _FUNCTIONS = ("histogram_quantile", "label_values")

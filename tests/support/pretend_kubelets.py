@@ -8,7 +8,7 @@ import trio
 from attrs import define, field
 from workload_mirror import Json, Mirror
 
-from trio_sched.simulator.kubelet import EXIT_CODE, RUN_SECONDS
+from trio_sched.simulator.kubelets.kubelet import EXIT_CODE, RUN_SECONDS
 
 START_SECONDS = STOP_SECONDS = 0.5
 _LEASE_SECONDS = 5.0

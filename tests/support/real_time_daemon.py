@@ -7,7 +7,7 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 
 _AMOUNTS = {"cpu": "32", "memory": "64Gi", "pods": "110"}
 

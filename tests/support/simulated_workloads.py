@@ -9,7 +9,7 @@ import trio
 from simulator_api import Api, Json
 
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.storage.object_store import Change
 
 _BIND_SECONDS = 0.1
 MERGE = "application/merge-patch+json"

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.messages import Response
+from trio_sched.simulator.endpoints.messages import Response
 
 Json = dict[str, Any]
 

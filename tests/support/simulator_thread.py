@@ -8,7 +8,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator import ApiServer, Controllers, KubeletPace, run_kubelets, serve
-from trio_sched.simulator.controllers.node_registration import NodeRegistration
+from trio_sched.simulator.controllers.nodes.node_registration import NodeRegistration
 
 T = TypeVar("T")
 

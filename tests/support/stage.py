@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from plugin_base import PluginBase
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.engine.backoff_queues import BackoffQueues
-from trio_sched.engine.decision import Decision, ScheduleResult
-from trio_sched.engine.pod_heap import PodHeap
-from trio_sched.engine.unschedulable_pods import UnschedulablePods
+from trio_sched.engine.evaluation.decision import Decision, ScheduleResult
+from trio_sched.engine.queue.backoff_queues import BackoffQueues
+from trio_sched.engine.queue.pod_heap import PodHeap
+from trio_sched.engine.queue.unschedulable_pods import UnschedulablePods
 from trio_sched.kube_client.changes import Change, Changes
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from trio_sched.daemon.watched_kinds import KINDS
+from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import FakeHandle, pod
 

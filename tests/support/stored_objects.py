@@ -8,7 +8,7 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.storage.object_store import Change
 
 
 class Store:

@@ -21,7 +21,7 @@ from workload_mirror import POOL, Json, Mirror, Summary
 from contrib.benchmarks.real.servers import ADMIN_TOKEN
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from trio_sched.simulator import InProcessTransport, KubeletPace
-from trio_sched.simulator.controllers.node_registration import NodeRegistration
+from trio_sched.simulator.controllers.nodes.node_registration import NodeRegistration
 from trio_sched.testing.cluster import virtual_cluster
 
 CONTROLLER_MANAGER = Path(ASSETS or os.devnull) / "kube-controller-manager"

@@ -6,7 +6,7 @@ import pytest
 import trio
 from attrs import field, frozen
 
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.plugin_api import (
     CycleState,
     EventRegistration,

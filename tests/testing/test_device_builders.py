@@ -3,7 +3,7 @@
 import trio
 from trio.testing import MockClock
 
-from trio_sched.objects.resource_slice import DeviceAttribute
+from trio_sched.objects.resource.resource_slice import DeviceAttribute
 from trio_sched.testing import (
     device,
     device_class,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.objects.volume import CsiVolumeSource, Volume
+from trio_sched.objects.storage.volume import CsiVolumeSource, Volume
 from trio_sched.testing import (
     FakeHandle,
     csi_driver,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from trio_sched.engine.plugin_errors import BadPlugin, PluginArgsError, UnknownPlugin
+from trio_sched.engine.hooks.plugin_errors import BadPlugin, PluginArgsError, UnknownPlugin
 from trio_sched.plugin_api import (
     Action,
     ClusterEvent,

@@ -7,15 +7,15 @@ from typing import Final
 
 from attrs import frozen
 
-from trio_sched.cel.environment import Environment
+from trio_sched.cel.checking.environment import Environment
 from trio_sched.cel.errors import CompileError, EvaluationError
-from trio_sched.cel.program import Program, compile_program
-from trio_sched.cel.quantity import CelQuantity, parse_quantity
-from trio_sched.cel.references import Reference, references
-from trio_sched.cel.semver import Semver, parse_semver
-from trio_sched.cel.types import ANY, BOOL, DYN, STRING, Type, long_name, map_of
-from trio_sched.cel.values import CelMap, Optional, Value, not_bool, type_name
-from trio_sched.objects.resource_slice import Device, DeviceAttribute
+from trio_sched.cel.planning.program import Program, compile_program
+from trio_sched.cel.planning.references import Reference, references
+from trio_sched.cel.values.quantity import CelQuantity, parse_quantity
+from trio_sched.cel.values.semver import Semver, parse_semver
+from trio_sched.cel.values.types import ANY, BOOL, DYN, STRING, Type, long_name, map_of
+from trio_sched.cel.values.values import CelMap, Optional, Value, not_bool, type_name
+from trio_sched.objects.resource.resource_slice import Device, DeviceAttribute
 
 _DEVICE: Final = "device"
 _DEVICE_TYPE: Final = Type("kubernetes.DRADevice")

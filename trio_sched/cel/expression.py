@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.cel.environment import Environment
+from trio_sched.cel.checking.environment import Environment
 from trio_sched.cel.errors import EvaluationError
-from trio_sched.cel.literals import INT_LIMIT
-from trio_sched.cel.program import Program, compile_program
-from trio_sched.cel.types import Type
-from trio_sched.cel.values import CelMap, Optional, Uint, Value
+from trio_sched.cel.planning.program import Program, compile_program
+from trio_sched.cel.values.literals import INT_LIMIT
+from trio_sched.cel.values.types import Type
+from trio_sched.cel.values.values import CelMap, Optional, Uint, Value
 
 _MAX_DEPTH: Final = 100
 _PLAIN: Final = (str, bytes, bool, float, Uint, type(None))

@@ -14,15 +14,15 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
-from trio_sched.cli.commands import COMMANDS, NAME, LazyCommand, listed_commands, near_command
-from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.interruption import interruptible
-from trio_sched.cli.standard_streams import OutputError, standard_error, standard_output
+from trio_sched.cli.command_table import COMMANDS, NAME, LazyCommand, listed_commands, near_command
+from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.cli.process.interruption import interruptible
+from trio_sched.cli.process.standard_streams import OutputError, standard_error, standard_output
 from trio_sched.errors import TrioSchedError, first_leaf
 
 if TYPE_CHECKING:
-    from trio_sched.cli.flags import Flags
-    from trio_sched.cli.go_flags import FlagError
+    from trio_sched.cli.flags.flags import Flags
+    from trio_sched.cli.flags.go_flags import FlagError
 
 _ABOUT: Final = """\
 A Kubernetes scheduler whose plugins are pip packages; takes the flags and the configuration of kube-scheduler.
@@ -51,8 +51,8 @@ def main(argv: Sequence[str] | None = None) -> ExitCode:
 
 def help_text(columns: int | None = None) -> str:
     """What ``--help`` shows: the commands, then every flag of the daemon, in lines of *columns* if that is given."""
-    from trio_sched.cli.flag_table import own_usage
-    from trio_sched.cli.flags import flags_usage
+    from trio_sched.cli.flags.flag_table import own_usage
+    from trio_sched.cli.flags.flags import flags_usage
 
     width = max(map(len, COMMANDS))
     commands = [f"  {name:<{width}}   {command.short_help}" for name, command in COMMANDS.items()]
@@ -62,7 +62,7 @@ def help_text(columns: int | None = None) -> str:
 
 def _run(arguments: list[str]) -> ExitCode:
     if instruction := os.environ.get("_TRIO_SCHED_COMPLETE"):
-        from trio_sched.cli.completion import complete
+        from trio_sched.cli.commands.completion import complete
 
         return complete(instruction)
     first = arguments[0] if arguments else ""
@@ -99,7 +99,7 @@ def _run_command(name: str, lazy: LazyCommand, arguments: list[str]) -> ExitCode
 
 
 def _run_daemon(arguments: list[str]) -> ExitCode:
-    from trio_sched.cli.flags import ArgumentError, FlagError, parse_flags
+    from trio_sched.cli.flags.flags import ArgumentError, FlagError, parse_flags
 
     try:
         flags = parse_flags(arguments)
@@ -115,12 +115,12 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
         sys.stdout.write(help_text(_terminal_columns(sys.stdout)))
         return ExitCode.OK
     if flags.prints_version and _has_right_gates(flags):
-        from trio_sched.cli.version import version_text
+        from trio_sched.cli.flags.version import version_text
 
         sys.stdout.write(f"{version_text(flags.version)}\n")
         return ExitCode.OK
     with _unwatched_imports():
-        from trio_sched.cli.run import run
+        from trio_sched.cli.commands.run import run
     return run(flags)
 
 
@@ -140,7 +140,7 @@ def _unwatched_imports() -> Generator[None, None, None]:
 
 def _usage_before(error: FlagError) -> str:
     """What stands before a flag's error: the usage as kube-scheduler prints it, for a person only where to find it."""
-    from trio_sched.cli.flags import PROGRAM, flags_usage, near_flag
+    from trio_sched.cli.flags.flags import PROGRAM, flags_usage, near_flag
 
     near = near_flag(error.unknown)
     hint = f"Did you mean --{near}? " if near else ""

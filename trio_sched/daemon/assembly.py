@@ -17,46 +17,46 @@ from attrs import define, field
 from msgspec import structs
 
 from trio_sched.config.feature_gates import FeatureGates
-from trio_sched.daemon.background_tasks import BackgroundTasks
-from trio_sched.daemon.binder import Binder
-from trio_sched.daemon.binding_cycle import BindingCycle
-from trio_sched.daemon.blocking_hooks import BlockingHooks
-from trio_sched.daemon.event_handlers import EventHandlers
-from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.extender_kinds import node_kind, pod_kind
-from trio_sched.daemon.failure_handler import FailureHandler
-from trio_sched.daemon.hook_time_limit import HookScopes
+from trio_sched.daemon.extenders.extender_kinds import node_kind, pod_kind
+from trio_sched.daemon.hooks.blocking_hooks import BlockingHooks
+from trio_sched.daemon.hooks.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
-from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry
+from trio_sched.daemon.logs.queue_log import log_queue_move
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.object_writes import ObjectWrites
-from trio_sched.daemon.plugin_handle import HandleParts
-from trio_sched.daemon.plugin_http import NetworkTransport, PluginHttp
-from trio_sched.daemon.plugin_jobs import PluginJobs
-from trio_sched.daemon.plugin_trace import PluginTrace
-from trio_sched.daemon.pod_status import PodStatusWriter
-from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
-from trio_sched.daemon.preemption_executor import PreemptionExecutor
-from trio_sched.daemon.queue_log import log_queue_move
+from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
+from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
+from trio_sched.daemon.plugins.object_writes import ObjectWrites
+from trio_sched.daemon.plugins.plugin_handle import HandleParts
+from trio_sched.daemon.plugins.plugin_http import NetworkTransport, PluginHttp
+from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
+from trio_sched.daemon.plugins.plugin_trace import PluginTrace
+from trio_sched.daemon.pods.binder import Binder
+from trio_sched.daemon.pods.binding_cycle import BindingCycle
+from trio_sched.daemon.pods.failure_handler import FailureHandler
+from trio_sched.daemon.pods.pod_status import PodStatusWriter
+from trio_sched.daemon.pods.pods_in_pre_bind import PodsInPreBind
+from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
-from trio_sched.daemon.unassigned_pods import UnassignedPods
-from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watch_reconnect import WatchReconnect
-from trio_sched.daemon.watched_kinds import by_kind, check_kind
-from trio_sched.daemon.watches import Watches
-from trio_sched.daemon.work_pool import WorkPool
-from trio_sched.engine.attempt_trace import AttemptTracer
-from trio_sched.engine.backoff import Backoff
+from trio_sched.daemon.watching.event_handlers import EventHandlers
+from trio_sched.daemon.watching.object_cache import ObjectCache
+from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
+from trio_sched.daemon.watching.watch_reconnect import WatchReconnect
+from trio_sched.daemon.watching.watched_kinds import by_kind, check_kind
+from trio_sched.daemon.watching.watches import Watches
+from trio_sched.daemon.writes.event_recorder import EventRecorder
+from trio_sched.daemon.writes.work_pool import WorkPool
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.hook_times import HookTimes
-from trio_sched.engine.measurements import SAMPLE_GAP, Measurements
+from trio_sched.engine.hooks.attempt_trace import AttemptTracer
+from trio_sched.engine.hooks.hook_times import HookTimes
+from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
 from trio_sched.engine.pod_group_state import PodGroupStates
-from trio_sched.engine.queue import SchedulingQueue
+from trio_sched.engine.queue.backoff import Backoff
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
@@ -64,8 +64,8 @@ from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
-    from trio_sched.daemon.extenders import Extenders
-    from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups
+    from trio_sched.daemon.extenders.extenders import Extenders
+    from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 
 log = logging.getLogger(__name__)
 
@@ -218,8 +218,8 @@ def assemble(
     )
     extenders = extender_scheduling = None
     if config.extenders:
-        from trio_sched.daemon.extender_scheduling import ExtenderScheduling
-        from trio_sched.daemon.extenders import Extenders
+        from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
+        from trio_sched.daemon.extenders.extenders import Extenders
 
         extenders = Extenders.from_config(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
@@ -376,9 +376,9 @@ def _pod_groups(
     gates: FeatureGates,
 ) -> SchedulePodGroups:
     """What schedules pod groups, with the parts that schedule pods."""
-    from trio_sched.daemon.gang_eviction import GangEviction  # only where pod groups are scheduled
-    from trio_sched.daemon.pod_group_report import PodGroupReporter
-    from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups
+    from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
+    from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
+    from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 
     states, binding = loop.scheduler.cache.groups, loop.binding
     assert states is not None

@@ -15,8 +15,8 @@ from attrs import define, evolve, field
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.scheduler_events import LeaseEvent, became_leader, stopped_leading
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.daemon.writes.scheduler_events import LeaseEvent, became_leader, stopped_leading
 from trio_sched.documents.go_text import quote
 from trio_sched.engine.lease_rules import Candidate, ObservedRecord, Step, jittered_retry_period
 from trio_sched.errors import TrioSchedError

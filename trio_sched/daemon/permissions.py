@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
-from trio_sched.daemon.watched_kinds import WATCHED_ANYWAY, Watched, kind_of
+from trio_sched.daemon.watching.watched_kinds import WATCHED_ANYWAY, Watched, kind_of
 from trio_sched.kube_client.kinds import Kind
 
 _READ = ("get", "list", "watch")

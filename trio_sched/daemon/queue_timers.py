@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import trio
 
-from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.limits import FLUSH_UNSCHEDULABLE_SECONDS, MIN_TIMER_SECONDS
+from trio_sched.daemon.logs.failure_log import log_plugin_failures
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.engine.queue import SchedulingQueue
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 
 
 async def run_queue_timers(queue: SchedulingQueue, backoff_changed: WakeUp, wake: Callable[[], None]) -> None:

@@ -20,16 +20,16 @@ from attrs import define, evolve, field
 
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.background_tasks import BackgroundTasks
 from trio_sched.daemon.limits import RELOAD_LIST_SECONDS, RELOAD_POLL_SECONDS, RELOAD_TRIAL_SECONDS
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
-from trio_sched.daemon.scheduler_events import reloaded
+from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watched_kinds import by_kind, check_kind
+from trio_sched.daemon.watching.watched_kinds import by_kind, check_kind
+from trio_sched.daemon.writes.scheduler_events import reloaded
 from trio_sched.documents.files import read_bytes
-from trio_sched.engine.backoff import Backoff
-from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.hooks.hook_failure import describe_error
+from trio_sched.engine.queue.backoff import Backoff
 from trio_sched.errors import TrioSchedError
 
 log = logging.getLogger(__name__)

@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import define, field
 
-from trio_sched.daemon import score_log
-from trio_sched.daemon.binding_cycle import BindingCycle
-from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.failure_handler import FailureHandler
-from trio_sched.daemon.failure_log import log_plugin_failures
-from trio_sched.daemon.giving_way import give_way
-from trio_sched.daemon.hook_calls import run_steps
+from trio_sched.daemon.hooks.hook_calls import run_steps
+from trio_sched.daemon.hooks.yielding import give_way
 from trio_sched.daemon.limits import SLICE_PODS, SLICE_SECONDS
-from trio_sched.daemon.log_lines import log_line
+from trio_sched.daemon.logs import score_log
+from trio_sched.daemon.logs.failure_log import log_plugin_failures
+from trio_sched.daemon.logs.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.scheduler_events import skipped_deleting
-from trio_sched.daemon.unassigned_pods import UnassignedPods
+from trio_sched.daemon.pods.binding_cycle import BindingCycle
+from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.engine.attempt_trace import AttemptTracer
-from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
+from trio_sched.daemon.writes.event_recorder import EventRecorder
+from trio_sched.daemon.writes.scheduler_events import skipped_deleting
 from trio_sched.engine.cache import CacheError
-from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
-from trio_sched.engine.hook_steps import HookSteps
-from trio_sched.engine.measurements import SUCCESS
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
+from trio_sched.engine.evaluation.hook_steps import HookSteps
+from trio_sched.engine.hooks.attempt_trace import AttemptTracer
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.hooks.measurements import SUCCESS
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import failure
 from trio_sched.verbosity import V3
 
 if TYPE_CHECKING:
-    from trio_sched.daemon.extender_scheduling import ExtenderScheduling
-    from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups  # imported only where it is needed
+    from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
+    from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups  # imported only where it is needed
 
 log = logging.getLogger(__name__)
 

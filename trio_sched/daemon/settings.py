@@ -12,16 +12,16 @@ from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.daemon.metrics.options import MetricsOptions
-from trio_sched.daemon.plugin_trace import TraceSelector
-from trio_sched.engine.failure_policy import FailurePolicy
-from trio_sched.engine.plugin_registry import PluginRegistry
-from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
+from trio_sched.daemon.plugins.plugin_trace import TraceSelector
+from trio_sched.engine.hooks.failure_policy import FailurePolicy
+from trio_sched.engine.queue.scheduling_queue import MAX_IN_UNSCHEDULABLE_SECONDS
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.kube_client.connection import KubeClient
 
 if TYPE_CHECKING:
     import httpx
 
-    from trio_sched.daemon.plugin_http import HttpTransport
+    from trio_sched.daemon.plugins.plugin_http import HttpTransport
     from trio_sched.daemon.serving_settings import ServingSettings
 
 

@@ -33,15 +33,15 @@ from functools import partial
 import trio
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.background_tasks import BackgroundTasks
-from trio_sched.daemon.cache_check import CacheCheck
+from trio_sched.daemon.cache_debugger.cache_check import CacheCheck
 from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import (
     EVENT_FLUSH_SECONDS,
     SHUTDOWN_GRACE_SECONDS,
 )
 from trio_sched.daemon.memory import free_memory, freeze_garbage_collector, set_malloc_thresholds
-from trio_sched.daemon.metrics.loop_lag import watch_event_loop
+from trio_sched.daemon.metrics.series.loop_lag import watch_event_loop
+from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
 from trio_sched.daemon.serving.listener import log_end, open_listener, shown_address

@@ -10,15 +10,16 @@ from typing import Final
 from attrs import define, field, frozen
 from msgspec import structs
 
-from trio_sched.engine.attempt_trace import AttemptTrace
-from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import Cache, with_device_claims
-from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
-from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
-from trio_sched.engine.extender_cycle import ExtenderResult, NodesForExtenders, find_feasible_nodes, select_host_among
-from trio_sched.engine.filtering import NominatedPods
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.hook_steps import (
+from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
+from trio_sched.engine.evaluation.extender_cycle import (
+    ExtenderResult,
+    NodesForExtenders,
+    find_feasible_nodes,
+    select_host_among,
+)
+from trio_sched.engine.evaluation.filtering import NominatedPods
+from trio_sched.engine.evaluation.hook_steps import (
     HookSteps,
     PreBindPlan,
     bind_steps,
@@ -26,22 +27,26 @@ from trio_sched.engine.hook_steps import (
     post_bind_steps,
     post_filter_steps,
 )
-from trio_sched.engine.incremental_evaluation import IncrementalEvaluation
-from trio_sched.engine.kind_dependencies import KindDependencies
-from trio_sched.engine.measurements import Measurements
-from trio_sched.engine.node_refusal import NodeRefusals
-from trio_sched.engine.nominated_index import NominatedIndex
-from trio_sched.engine.nominated_pods import NominatedRows
-from trio_sched.engine.plugin_failures import PluginFailures
-from trio_sched.engine.pod_explanation import PodExplanation, explain_pod
-from trio_sched.engine.pre_enqueue import ProfileQueueing
-from trio_sched.engine.preemption import DryRunCache, Evictable, dry_run, is_judged_by_signature
-from trio_sched.engine.profile import Profile, measure
-from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
-from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWait, reserve_and_permit, run_unreserve
-from trio_sched.engine.scheduling_cycle import OnScores, SchedulingCycle
-from trio_sched.engine.signature_cache import SignatureCache
+from trio_sched.engine.evaluation.incremental_evaluation import IncrementalEvaluation
+from trio_sched.engine.evaluation.kind_dependencies import KindDependencies
+from trio_sched.engine.evaluation.node_refusal import NodeRefusals
+from trio_sched.engine.evaluation.nominated_index import NominatedIndex
+from trio_sched.engine.evaluation.nominated_pods import NominatedRows
+from trio_sched.engine.evaluation.pod_explanation import PodExplanation, explain_pod
+from trio_sched.engine.evaluation.preemption import DryRunCache, Evictable, dry_run, is_judged_by_signature
+from trio_sched.engine.evaluation.reservation import PermitWait, reserve_and_permit, run_unreserve
+from trio_sched.engine.evaluation.scheduling_cycle import OnScores, SchedulingCycle
+from trio_sched.engine.evaluation.signature_cache import SignatureCache
+from trio_sched.engine.hooks.attempt_trace import AttemptTrace
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.measurements import Measurements
+from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.queue.cluster_changes import ASSIGNED_POD_DELETE
+from trio_sched.engine.queue.pre_enqueue import ProfileQueueing
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.scheduling_queue import AlreadyQueued, SchedulingQueue
+from trio_sched.engine.registry.profile import Profile, measure
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
@@ -344,7 +349,7 @@ class Scheduler:
         *,
         evictable: Evictable | None = None,
     ) -> DryRun:
-        """Find the victims of *pod* on some nodes; see `trio_sched.engine.preemption`."""
+        """Find the victims of *pod* on some nodes; see `trio_sched.engine.evaluation.preemption`."""
         profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
         signature = self.sign(pod)
         kept = None
@@ -429,11 +434,11 @@ class Scheduler:
     def plan_pre_bind(
         self, pod: Pod, placed: ScheduleResult, trace: AttemptTrace | None = None
     ) -> PreBindPlan | SchedulingFailure:
-        """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
+        """Run pre_bind_pre_flight; see `trio_sched.engine.evaluation.hook_steps.plan_pre_bind`."""
         return plan_pre_bind(placed.profile, pod, placed, trace)
 
     def bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
-        """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
+        """The calls of bind; see `trio_sched.engine.evaluation.hook_steps.bind_steps`."""
         return bind_steps(placed.profile, pod, placed)
 
     def post_bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[None] | None:

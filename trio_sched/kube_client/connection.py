@@ -20,10 +20,7 @@ import trio
 from attrs import define, field
 
 import trio_sched
-from trio_sched.kube_client import request_log
-from trio_sched.kube_client.caller import ByteStream, Caller
-from trio_sched.kube_client.credentials import Credentials
-from trio_sched.kube_client.dialer import Dialer
+from trio_sched.kube_client.credentials.credentials import Credentials
 from trio_sched.kube_client.errors import (
     ConnectionFailed,
     NotAnApiServer,
@@ -34,16 +31,19 @@ from trio_sched.kube_client.errors import (
     is_html,
 )
 from trio_sched.kube_client.heartbeat import Heartbeat
-from trio_sched.kube_client.http1 import Headers, Reply
-from trio_sched.kube_client.observer import RequestObserver
-from trio_sched.kube_client.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
-from trio_sched.kube_client.rate_limit import TokenBucket
+from trio_sched.kube_client.http import request_log
+from trio_sched.kube_client.http.caller import ByteStream, Caller
+from trio_sched.kube_client.http.dialer import Dialer
+from trio_sched.kube_client.http.http1 import Headers, Reply
+from trio_sched.kube_client.http.observer import RequestObserver
+from trio_sched.kube_client.http.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
+from trio_sched.kube_client.http.rate_limit import TokenBucket
+from trio_sched.kube_client.http.tls import TlsSource
+from trio_sched.kube_client.http.unacknowledged import UnansweredRequests
 from trio_sched.kube_client.reachability import Reachability
 from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
 from trio_sched.kube_client.server_url import host_header_of
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.kube_client.tls import TlsSource
-from trio_sched.kube_client.unanswered import UnansweredRequests
 from trio_sched.verbosity import V0, V2, V3, V4
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ async def connect(
     """Open a client for the server of *settings*; nothing is sent before the first request.
 
     Args:
-        settings: from :mod:`trio_sched.kube_client.kubeconfig`.
+        settings: from :mod:`trio_sched.kube_client.kubeconfig.kubeconfig`.
         qps: requests per second on average; below zero means no limit.
         burst: requests at once.
         component: the end of the user agent: ``scheduler``, ``leader-election``.

@@ -17,11 +17,11 @@ import trio
 from attrs import define, field
 
 from trio_sched.kube_client.errors import ConnectionFailed, CredentialsError
-from trio_sched.kube_client.http1 import Http1Connection, ProtocolViolation
+from trio_sched.kube_client.http.http1 import Http1Connection, ProtocolViolation
 from trio_sched.kube_client.retry import refusal_pause_seconds
 
 if TYPE_CHECKING:
-    from trio_sched.kube_client.pool import Pool
+    from trio_sched.kube_client.http.pool import Pool
     from trio_sched.kube_client.reachability import Reachability
 
 log = logging.getLogger(__name__)

@@ -14,16 +14,16 @@ import trio
 from attrs import define, field, frozen
 
 from trio_sched.documents import go_text
-from trio_sched.kube_client.caller import Caller
 from trio_sched.kube_client.connection import GZIP, JSON, header_lines, user_agent
-from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
-from trio_sched.kube_client.go_errors import DEADLINE_EXCEEDED, TOO_MANY_REDIRECTS
-from trio_sched.kube_client.http1 import Reply
-from trio_sched.kube_client.pool import Pool
+from trio_sched.kube_client.http.caller import Caller
+from trio_sched.kube_client.http.dialer import Dialer
+from trio_sched.kube_client.http.go_errors import DEADLINE_EXCEEDED, TOO_MANY_REDIRECTS
+from trio_sched.kube_client.http.http1 import Reply
+from trio_sched.kube_client.http.pool import Pool
+from trio_sched.kube_client.http.tls import TlsSource
 from trio_sched.kube_client.server_url import check_parses, host_header_of, redacted
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.tls import TlsSource
 
 if TYPE_CHECKING:
     import httpx

@@ -6,20 +6,37 @@ another stream or the heartbeat.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import trio
 from attrs import define, field
 
-if TYPE_CHECKING:
-    from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.http.pool import Pool
+
+
+class ClientOfServer(Protocol):
+    """What a `Heartbeat` needs of a `KubeClient`, which itself needs what is known here."""
+
+    @property
+    def pool(self) -> Pool | None:
+        """Its connections; None if it has none of its own."""
+
+    @property
+    def oldest_request_sent_at(self) -> float:
+        """When the oldest request without a response was sent, in seconds of trio's clock; ``inf``: there is none."""
+
+    def prepared_headers(self) -> bytes | None:
+        """The headers of a request, with credentials; None if these must be fetched first."""
+
+    def path(self, path: bytes) -> bytes:
+        """*path* behind the path of the server's URL."""
 
 
 @define(eq=False)
 class Reachability:
     """What the clients of one server know together about whether it can be reached."""
 
-    clients: list[KubeClient] = field(init=False, factory=list)
+    clients: list[ClientOfServer] = field(init=False, factory=list)
     """Those with connections of their own."""
     is_checked: bool = field(init=False, default=False)
     """Whether a `Heartbeat` finds out when the server is back."""

@@ -6,7 +6,7 @@ from random import Random
 from attrs import define, field, frozen
 
 from trio_sched.kube_client.errors import ApiError, ServerError, TooManyRequests, Unauthorized
-from trio_sched.kube_client.http1 import Reply
+from trio_sched.kube_client.http.http1 import Reply
 
 MAX_RETRIES = 10
 MAX_RETRY_AFTER_SECONDS = 300

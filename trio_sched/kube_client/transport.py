@@ -12,14 +12,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import httpx
 import trio
 
-from trio_sched.kube_client import request_log
-from trio_sched.kube_client.caller import ByteStream
-from trio_sched.kube_client.credentials import Credentials
+from trio_sched.kube_client.credentials.credentials import Credentials
 from trio_sched.kube_client.errors import ConnectionFailed
-from trio_sched.kube_client.http1 import Headers, Reply
-from trio_sched.kube_client.observer import ObserveRequest
-from trio_sched.kube_client.pool import Pool, ResponseStream
-from trio_sched.kube_client.rate_limit import TokenBucket
+from trio_sched.kube_client.http import request_log
+from trio_sched.kube_client.http.caller import ByteStream
+from trio_sched.kube_client.http.http1 import Headers, Reply
+from trio_sched.kube_client.http.observer import ObserveRequest
+from trio_sched.kube_client.http.pool import Pool, ResponseStream
+from trio_sched.kube_client.http.rate_limit import TokenBucket
 
 CLOSE_SECONDS = 1.0
 _SET_BY_POOL = frozenset({b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive"})

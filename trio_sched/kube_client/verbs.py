@@ -7,11 +7,11 @@ import msgspec
 import trio
 
 from trio_sched.kube_client.connection import JSON, MERGE_PATCH, METADATA_ONLY, KubeClient
-from trio_sched.kube_client.decoding import Codec, Page
+from trio_sched.kube_client.decoding.decoding import Codec, Page
+from trio_sched.kube_client.decoding.streamed_list import StreamedList
 from trio_sched.kube_client.errors import ConnectionFailed, Expired, UndecodableObject
-from trio_sched.kube_client.http1 import Reply
+from trio_sched.kube_client.http.http1 import Reply
 from trio_sched.kube_client.kinds import Kind, T
-from trio_sched.kube_client.streamed_list import StreamedList
 from trio_sched.objects.metadata import ListMeta
 
 PAGE_LIMIT = 500

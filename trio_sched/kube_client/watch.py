@@ -18,7 +18,7 @@ from attrs import define, field
 
 from trio_sched.kube_client.changes import Change, Changes, Listed, difference
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.decoding import EVENT_TYPES, Codec, Page, Undecoded, WatchEvent
+from trio_sched.kube_client.decoding.decoding import EVENT_TYPES, Codec, Page, Undecoded, WatchEvent
 from trio_sched.kube_client.errors import (
     ApiError,
     ApiStatus,

@@ -6,8 +6,8 @@ from trio_sched.objects.affinity import Affinity
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import LabelSelector
+from trio_sched.objects.storage.volume import Volume
 from trio_sched.objects.taint import Toleration
-from trio_sched.objects.volume import Volume
 
 
 class ContainerResourceClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

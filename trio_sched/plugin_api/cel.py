@@ -10,7 +10,7 @@ from trio_sched.cel.device_selector import compile_device_selector as compile_de
 from trio_sched.cel.device_selector import device_problem as device_problem
 from trio_sched.cel.errors import CompileError as CompileError
 from trio_sched.cel.errors import EvaluationError as EvaluationError
-from trio_sched.cel.references import Reference as Reference
+from trio_sched.cel.planning.references import Reference as Reference
 
 __all__ = [
     "CompileError",

@@ -13,15 +13,15 @@ from trio_sched.cel.errors import CompileError as CompileError
 from trio_sched.cel.errors import EvaluationError as EvaluationError
 from trio_sched.cel.expression import Expression as Expression
 from trio_sched.cel.expression import compile_expression as compile_expression
-from trio_sched.cel.types import BOOL as BOOL
-from trio_sched.cel.types import BYTES as BYTES
-from trio_sched.cel.types import DOUBLE as DOUBLE
-from trio_sched.cel.types import DYN as DYN
-from trio_sched.cel.types import INT as INT
-from trio_sched.cel.types import STRING as STRING
-from trio_sched.cel.types import Type as Type
-from trio_sched.cel.types import list_of as list_of
-from trio_sched.cel.types import map_of as map_of
+from trio_sched.cel.values.types import BOOL as BOOL
+from trio_sched.cel.values.types import BYTES as BYTES
+from trio_sched.cel.values.types import DOUBLE as DOUBLE
+from trio_sched.cel.values.types import DYN as DYN
+from trio_sched.cel.values.types import INT as INT
+from trio_sched.cel.values.types import STRING as STRING
+from trio_sched.cel.values.types import Type as Type
+from trio_sched.cel.values.types import list_of as list_of
+from trio_sched.cel.values.types import map_of as map_of
 
 __all__ = [
     "BOOL",

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
-from trio_sched.snapshot.label_selection import LabelMatcher, SelectorError, compile_selector
+from trio_sched.snapshot.labels.label_selection import LabelMatcher, SelectorError, compile_selector
 
 PRIORITY_OFFSET = 2**31
 """Makes every priority positive."""

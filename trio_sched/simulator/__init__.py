@@ -11,18 +11,18 @@ This package shares no code with ``kube_client``, so that one misreading of the 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.bootstrap_roles import allows_by_bootstrap_roles
-from trio_sched.simulator.clock import EPOCH_OF_TESTS, jumping_clock, trio_clock, wall_clock
-from trio_sched.simulator.controllers.together import Controllers
-from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
-from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
-from trio_sched.simulator.manifests import ManifestError
-from trio_sched.simulator.scenario import load_manifests, populate
-from trio_sched.simulator.serve import serve
+from trio_sched.simulator.controllers.manager import Controllers
+from trio_sched.simulator.controllers.volumes.volumes import VolumeController, VolumePace
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.endpoints.serve import serve
+from trio_sched.simulator.kubelets.kubelet import KubeletPace, run_kubelets
+from trio_sched.simulator.manifests.manifests import ManifestError
+from trio_sched.simulator.manifests.scenario import load_manifests, populate
+from trio_sched.simulator.registry.bootstrap_roles import allows_by_bootstrap_roles
+from trio_sched.simulator.storage.clock import EPOCH_OF_TESTS, jumping_clock, trio_clock, wall_clock
 
 if TYPE_CHECKING:
-    from trio_sched.simulator.in_process import InProcessTransport
+    from trio_sched.simulator.endpoints.in_process import InProcessTransport
     from trio_sched.simulator.pretend_extender import (
         Asked,
         ExtenderTransport,
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 _OVER_HTTPX = {
-    "InProcessTransport": "in_process",
+    "InProcessTransport": "endpoints.in_process",
     **dict.fromkeys(
         ("Asked", "ExtenderTransport", "PretendExtender", "leaving", "scoring", "serve_extender"), "pretend_extender"
     ),

@@ -14,7 +14,7 @@ import httpx
 import trio
 from attrs import define, field, frozen
 
-from trio_sched.simulator.serve import Receive, Scope, Send, configuration, live, read_body
+from trio_sched.simulator.endpoints.serve import Receive, Scope, Send, configuration, live, read_body
 
 if TYPE_CHECKING:
     from hypercorn.typing import Framework

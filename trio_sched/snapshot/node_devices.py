@@ -7,8 +7,8 @@ from attrs import define, field
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.selector import NodeSelector
-from trio_sched.snapshot.device_pools import Pool, PoolDevice, gather_pools
-from trio_sched.snapshot.device_table import DeviceTable
+from trio_sched.snapshot.devices.device_pools import Pool, PoolDevice, gather_pools
+from trio_sched.snapshot.devices.device_table import DeviceTable
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_selection import match_node_selector, terms_problem
 

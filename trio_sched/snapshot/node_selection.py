@@ -12,9 +12,9 @@ from trio_sched.objects.pod_requests import is_qualified_name
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.snapshot.arrays import BoolArray
 from trio_sched.snapshot.distinct_values import per_distinct_value
-from trio_sched.snapshot.label_text import is_label_value, parse_int64
+from trio_sched.snapshot.labels.label_text import is_label_value, parse_int64
+from trio_sched.snapshot.labels.selector_problems import in_one_text, term_problems
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.selector_problems import in_one_text, term_problems
 from trio_sched.snapshot.topology_columns import ABSENT
 
 _NAME_FIELD = "metadata.name"

@@ -20,7 +20,7 @@ from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.arrays import next_capacity, smaller_capacity
 from trio_sched.snapshot.change_log import ChangeLog
 from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
-from trio_sched.snapshot.device_table import DeviceTable
+from trio_sched.snapshot.devices.device_table import DeviceTable
 from trio_sched.snapshot.domain_counts import DomainCountsBudget
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.volume import Volume
+from trio_sched.objects.storage.volume import Volume
 
 H = TypeVar("H", bound=Hashable)
 

@@ -27,8 +27,8 @@ from trio_sched.objects.pod import (
 )
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from trio_sched.objects.storage.volume import ClaimVolumeSource, Volume
 from trio_sched.objects.taint import Taint, Toleration
-from trio_sched.objects.volume import ClaimVolumeSource, Volume
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 

@@ -28,9 +28,9 @@ from attrs import define, evolve, field
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
-from trio_sched.daemon.object_writes import kind_to_write, type_fields
+from trio_sched.daemon.plugins.object_writes import kind_to_write, type_fields
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.attempt_trace import AttemptTracer
+from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import trio
 
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.simulator import ApiServer

@@ -13,11 +13,11 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
-from trio_sched.daemon.plugin_trace import TraceSelector
+from trio_sched.daemon.plugins.plugin_trace import TraceSelector
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.failure_policy import FailurePolicy, check_failure_policy, read_failure_policy
-from trio_sched.engine.plugin_errors import UnknownPlugin
-from trio_sched.engine.plugin_registry import hooks_of, points_of
+from trio_sched.engine.hooks.failure_policy import FailurePolicy, check_failure_policy, read_failure_policy
+from trio_sched.engine.hooks.plugin_errors import UnknownPlugin
+from trio_sched.engine.registry.plugin_registry import hooks_of, points_of
 from trio_sched.errors import nearest_name
 from trio_sched.testing.given_plugins import name_of, registry_with
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
-from trio_sched.objects.device_taint_rule import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.pod_group import (
     BasicSchedulingPolicy,
@@ -24,7 +22,9 @@ from trio_sched.objects.pod_group import (
     TopologyConstraint,
 )
 from trio_sched.objects.quantity import Quantity
-from trio_sched.objects.resource_claim import (
+from trio_sched.objects.resource.device_class import DeviceClass, DeviceClassSpec
+from trio_sched.objects.resource.device_taint_rule import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
+from trio_sched.objects.resource.resource_claim import (
     AllocationResult,
     CapacityRequirements,
     CELDeviceSelector,
@@ -42,7 +42,7 @@ from trio_sched.objects.resource_claim import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from trio_sched.objects.resource_slice import (
+from trio_sched.objects.resource.resource_slice import (
     Device,
     DeviceAttribute,
     DeviceCapacity,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import trio
 from attrs import define, evolve
 
-from trio_sched.daemon.plugin_http import shown_url
+from trio_sched.daemon.plugins.plugin_http import shown_url
 from trio_sched.plugin_api.http import HttpFailed, HttpRequest, HttpResponse
 
 Response = HttpResponse | dict[str, Any] | list[Any] | str | bytes | None

@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeVar, cast
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
-from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry, PluginMetrics
-from trio_sched.daemon.object_references import reference_to
-from trio_sched.daemon.plugin_handle import check_event, check_retry
-from trio_sched.daemon.plugin_http import PluginHttp
-from trio_sched.daemon.plugin_log import PluginLog, plugin_log
+from trio_sched.daemon.logs.plugin_log import PluginLog, plugin_log
+from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry, PluginMetrics
+from trio_sched.daemon.plugins.object_references import reference_to
+from trio_sched.daemon.plugins.plugin_handle import check_event, check_retry
+from trio_sched.daemon.plugins.plugin_http import PluginHttp
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
@@ -25,7 +25,7 @@ from trio_sched.plugin_api.pending_pods import PendingPod, QueueState
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
-from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
+from trio_sched.snapshot.devices.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_columns import NodeColumns, NodeView
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.endpoints import Endpoint, PretendEndpoints

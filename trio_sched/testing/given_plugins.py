@@ -9,8 +9,8 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from trio_sched.engine.plugin_errors import BadPlugin
-from trio_sched.engine.plugin_registry import PluginRegistry, hooks_of
+from trio_sched.engine.hooks.plugin_errors import BadPlugin
+from trio_sched.engine.registry.plugin_registry import PluginRegistry, hooks_of
 from trio_sched.plugin_api.extension_points import PROJECT
 
 Plugin = str | type[Any] | Any

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import msgspec
 from attrs import frozen
 
-from trio_sched.daemon.object_writes import plain_object, type_fields
-from trio_sched.daemon.watched_kinds import KINDS
+from trio_sched.daemon.plugins.object_writes import plain_object, type_fields
+from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.storage import CSINode
+from trio_sched.objects.storage.storage import CSINode
 from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 from trio_sched.plugin_api.custom_resources import CustomResource
 

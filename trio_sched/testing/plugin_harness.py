@@ -21,17 +21,17 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import PluginRef
-from trio_sched.daemon.watched_kinds import Watched, wanted_kinds
-from trio_sched.engine.decision import SchedulingFailure
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.host_selection import best_positions, select_host
-from trio_sched.engine.plugin_calls import call_hint, call_status_hook
-from trio_sched.engine.plugin_errors import PluginError
-from trio_sched.engine.plugin_registry import PluginRegistry, points_of
-from trio_sched.engine.profile import Profile, build_profile
-from trio_sched.engine.queueing_hints import build_hint_table
-from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
-from trio_sched.engine.scoring import Scores
+from trio_sched.daemon.watching.watched_kinds import Watched, wanted_kinds
+from trio_sched.engine.evaluation.decision import SchedulingFailure
+from trio_sched.engine.evaluation.host_selection import best_positions, select_host
+from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes, SchedulingCycle
+from trio_sched.engine.evaluation.scoring import Scores
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_hint, call_status_hook
+from trio_sched.engine.hooks.plugin_errors import PluginError
+from trio_sched.engine.queue.queueing_hints import build_hint_table
+from trio_sched.engine.registry.plugin_registry import PluginRegistry, points_of
+from trio_sched.engine.registry.profile import Profile, build_profile
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

@@ -14,7 +14,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from trio_sched.engine import hook_times
+from trio_sched.engine.hooks import hook_times
 from trio_sched.errors import TrioSchedError
 
 _OBSERVED_SHARE: Final = 0.1

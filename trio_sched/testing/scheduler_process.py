@@ -12,19 +12,19 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly, assemble
-from trio_sched.daemon.plugin_http import HttpTransport
+from trio_sched.daemon.plugins.plugin_http import HttpTransport
 from trio_sched.daemon.reload import ReloadRefused, ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.embedded import EmbeddedCaller
-from trio_sched.engine.attempt_trace import AttemptTracer
+from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.connection import connect
-from trio_sched.kube_client.pool import REQUEST_SECONDS
+from trio_sched.kube_client.http.pool import REQUEST_SECONDS
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import ApiServer, InProcessTransport
-from trio_sched.simulator.clock import Clock
+from trio_sched.simulator.storage.clock import Clock
 
 _SERVER: Final = "http://virtual.test"
 

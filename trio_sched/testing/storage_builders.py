@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from trio_sched.objects.persistent_volume import (
+from trio_sched.objects.quantity import Quantity
+from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from trio_sched.objects.storage.persistent_volume import (
     ClaimReference,
     CsiPersistentVolumeSource,
     PersistentVolume,
@@ -22,9 +24,7 @@ from trio_sched.objects.persistent_volume import (
     VolumeNodeAffinity,
     VolumeResourceRequirements,
 )
-from trio_sched.objects.quantity import Quantity
-from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from trio_sched.objects.storage import (
+from trio_sched.objects.storage.storage import (
     CSIDriver,
     CSIDriverSpec,
     CSINode,

@@ -9,11 +9,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from scraped import Scraped
 
-from trio_sched.daemon.metrics import open_metrics, protobuf_format, text_format
-from trio_sched.daemon.metrics.accepted_format import Format, accepted_format
-from trio_sched.daemon.metrics.exposed import Exposed, Series
-from trio_sched.daemon.metrics.families import STABLE, Family, Type
-from trio_sched.engine.histogram import Histogram
+from trio_sched.daemon.metrics.families.exposed import Exposed, Series
+from trio_sched.daemon.metrics.families.families import STABLE, Family, Type
+from trio_sched.daemon.metrics.formats import open_metrics, protobuf_format, text_format
+from trio_sched.daemon.metrics.formats.accepted_format import Format, accepted_format
+from trio_sched.engine.hooks.histogram import Histogram
 
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 PROMETHEUS_2 = (

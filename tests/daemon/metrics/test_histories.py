@@ -8,7 +8,7 @@ from plugin_base import PluginBase
 from scraped import metrics_of, rendered, scrape_of
 from trio.testing import MockClock
 
-from trio_sched.daemon.metrics.collection import FAMILIES, Collection
+from trio_sched.daemon.metrics.series.collection import FAMILIES, Collection
 from trio_sched.plugin_api import CycleState, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.simulator import KubeletPace, PretendExtender
 from trio_sched.testing import node, pod

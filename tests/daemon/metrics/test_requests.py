@@ -3,10 +3,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.daemon.metrics import client_series
-from trio_sched.daemon.metrics.exposed import Value
+from trio_sched.daemon.metrics.families.exposed import Value
 from trio_sched.daemon.metrics.requests import MAX_METHODS, RequestLog
-from trio_sched.engine.histogram import Histogram
+from trio_sched.daemon.metrics.series import client_series
+from trio_sched.engine.hooks.histogram import Histogram
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError
 from trio_sched.kube_client.settings import ConnectionSettings

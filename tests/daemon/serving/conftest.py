@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trio_sched.daemon.serving import certificates
-from trio_sched.daemon.serving.self_signed import self_signed
+from trio_sched.daemon.serving.tls import certificates
+from trio_sched.daemon.serving.tls.self_signed import self_signed
 
 sys.path.insert(
     0, str(Path(__file__).parent)

@@ -11,10 +11,10 @@ from attrs import define, field
 from client_authority import client_context
 
 from trio_sched.daemon.serving.application import Application
-from trio_sched.daemon.serving.certificates import ServingCertificates
 from trio_sched.daemon.serving.listener import open_listener
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain
 from trio_sched.daemon.serving.server import Server
+from trio_sched.daemon.serving.tls.certificates import ServingCertificates
 from trio_sched.daemon.serving_settings import ServingSettings
 
 

@@ -18,13 +18,13 @@ from https_client import exchange
 from hypercorn.protocol.http_stream import HTTPStream
 from serving_stage import Stage, read_to_end, serving
 
-from trio_sched.daemon.serving import connection
-from trio_sched.daemon.serving.connection import Connection
+from trio_sched.daemon.serving.connections import connection
+from trio_sched.daemon.serving.connections.connection import Connection
+from trio_sched.daemon.serving.connections.protocols import Http1, Http2
 from trio_sched.daemon.serving.limits import CONNECTION_BYTES, MAX_UNANSWERED, REQUEST_BYTES, UNAUTHENTICATED_BYTES
 from trio_sched.daemon.serving.messages import Request, Response, plain
-from trio_sched.daemon.serving.protocols import Http1, Http2
 from trio_sched.daemon.serving.server import connections_for
-from trio_sched.daemon.serving.tls_stream import TlsStream
+from trio_sched.daemon.serving.tls.tls_stream import TlsStream
 
 HEADERS = [(":method", "GET"), (":path", "/healthz"), (":authority", "x"), (":scheme", "https")]
 KNOWN = b"GET / HTTP/1.1\r\nHost: x\r\nX-Known: yes\r\n\r\n"

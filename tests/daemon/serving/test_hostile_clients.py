@@ -17,8 +17,10 @@ from client_authority import client_context
 from https_client import exchange
 from serving_stage import Stage, read_to_end, serving
 
-from trio_sched.daemon.serving import application, connection, server, tls_stream
+from trio_sched.daemon.serving import application, server
+from trio_sched.daemon.serving.connections import connection
 from trio_sched.daemon.serving.messages import Request, Response, plain
+from trio_sched.daemon.serving.tls import tls_stream
 
 OK = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 

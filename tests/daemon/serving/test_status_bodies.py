@@ -6,8 +6,8 @@ import pytest
 
 from trio_sched.daemon.serving.messages import Request
 from trio_sched.daemon.serving.negotiation import negotiate
+from trio_sched.daemon.serving.pages.z_pages import flagz, statusz
 from trio_sched.daemon.serving.status_bodies import forbidden, not_acceptable, unauthorized
-from trio_sched.daemon.serving.z_pages import flagz, statusz
 
 
 def request(accept: str = "", *, agent: str = "", query: str = "") -> Request:

@@ -13,13 +13,13 @@ from cryptography import x509
 from https_client import exchange
 from serving_stage import Stage, read_to_end, serving
 
-from trio_sched.daemon.serving import certificates
-from trio_sched.daemon.serving.certificate_text import certificate_detail
-from trio_sched.daemon.serving.certificates import ServingCertificates
 from trio_sched.daemon.serving.errors import ServingError
 from trio_sched.daemon.serving.listener import open_listener, shown_address
 from trio_sched.daemon.serving.messages import Request, Response, plain
-from trio_sched.daemon.serving.self_signed import self_signed
+from trio_sched.daemon.serving.tls import certificates
+from trio_sched.daemon.serving.tls.certificate_text import certificate_detail
+from trio_sched.daemon.serving.tls.certificates import ServingCertificates
+from trio_sched.daemon.serving.tls.self_signed import self_signed
 from trio_sched.daemon.serving_settings import CertificateFiles, ServingSettings, TlsServerSettings
 from trio_sched.verbosity import V2
 

@@ -13,7 +13,7 @@ from plugin_base import PluginBase
 
 from trio_sched.daemon.tracing import attempts
 from trio_sched.daemon.tracing.attempts import BINDING_CYCLE, SCHEDULING_CYCLE, TracedAttempts
-from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.plugin_api import CycleState, NodeView, Pod, Wait, hookimpl
 from trio_sched.plugin_api import Status as PluginStatus
 from trio_sched.plugin_api.status import failure, unschedulable

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from simulator_thread import Simulator, simulator_in_thread
 
-from trio_sched.simulator.lifecycle import create
+from trio_sched.simulator.registry.lifecycle import create
 
 _numbers = count()
 

@@ -8,7 +8,7 @@ from simulator_api import Api, Json
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer, trio_clock
-from trio_sched.simulator.admission import POD_GROUP_FINALIZER
+from trio_sched.simulator.admission.admission import POD_GROUP_FINALIZER
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.endpoints import endpoints_problems
+from trio_sched.simulator.validation.core.endpoints import endpoints_problems
+from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.networking import network_policy_problems
 
 MANY = f"1.2.3.{'0' * 5000}4"

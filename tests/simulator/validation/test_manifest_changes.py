@@ -3,8 +3,8 @@
 import pytest
 from manifest_changes import Change, changes
 
-from trio_sched.simulator.manifest_checks import check_manifests
-from trio_sched.simulator.manifests import Manifest, ManifestError
+from trio_sched.simulator.manifests.manifest_checks import check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
 
 
 @pytest.mark.parametrize("change", changes(), ids=str)

@@ -6,7 +6,7 @@ from simulator_api import Api
 from status_verdicts import recorded_statuses
 
 from trio_sched.simulator import ApiServer
-from trio_sched.simulator.resource_types import TypeRegistry
+from trio_sched.simulator.storage.resource_types import TypeRegistry
 
 RECORDED: Final = recorded_statuses()
 TYPES: Final = TypeRegistry()

@@ -14,8 +14,8 @@ import pytest
 from manifest_mutations import mistakes, valid_objects
 from simulator_api import Json
 
-from trio_sched.simulator.manifest_checks import check_manifests
-from trio_sched.simulator.manifests import Manifest, ManifestError
+from trio_sched.simulator.manifests.manifest_checks import check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
 
 RECORDED: Final[dict[str, str]] = json.loads(gzip.decompress(Path(__file__).with_name("verdicts.json.gz").read_bytes()))
 DIFFERENT: Final = {

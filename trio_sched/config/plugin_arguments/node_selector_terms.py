@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from trio_sched.config.errors import Problem
 from trio_sched.objects.selector import NodeSelectorTerm
-from trio_sched.snapshot import selector_problems
+from trio_sched.snapshot.labels import selector_problems
 
 
 def term_problems(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:

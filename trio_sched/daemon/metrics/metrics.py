@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from trio_sched.daemon.metrics.sources import Sources
+from trio_sched.daemon.metrics.series.sources import Sources
 from trio_sched.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ class Metrics(Sources):
     def pages(self) -> MetricsPages:
         """The three pages; what makes them is imported when they are first asked for, not in every start."""
         if self._pages is None:
-            from trio_sched.daemon.metrics.collection import Collection
             from trio_sched.daemon.metrics.pages import AllMetricsPage, MetricsPages, ResourcesPage, SliPage
+            from trio_sched.daemon.metrics.series.collection import Collection
 
             disabled = self.options.disabled
             self._pages = MetricsPages(

@@ -7,9 +7,9 @@ from typing import Final
 
 from attrs import field, frozen
 
-from trio_sched.daemon.metrics.exposed import Exposed, Series
-from trio_sched.daemon.metrics.families import Type
-from trio_sched.engine.histogram import Histogram
+from trio_sched.daemon.metrics.families.exposed import Exposed, Series
+from trio_sched.daemon.metrics.families.families import Type
+from trio_sched.engine.hooks.histogram import Histogram
 
 UNEXPECTED: Final = "unexpected"
 """What stands for values of a label that are not allowed."""

@@ -8,13 +8,14 @@ from typing import Final, Protocol
 
 from attrs import define, frozen
 
-from trio_sched.daemon.metrics import open_metrics, process, protobuf_format, text_format
-from trio_sched.daemon.metrics.accepted_format import Format, accepted_format
-from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES, RESOURCE_FAMILIES, SLI_FAMILIES
-from trio_sched.daemon.metrics.exposed import Exposed, Series
-from trio_sched.daemon.metrics.families import by_name
-from trio_sched.daemon.metrics.resources import series_of, sort_key
-from trio_sched.daemon.metrics.serving import HealthChecks
+from trio_sched.daemon.metrics.families.component_families import COMPONENT_FAMILIES, RESOURCE_FAMILIES, SLI_FAMILIES
+from trio_sched.daemon.metrics.families.exposed import Exposed, Series
+from trio_sched.daemon.metrics.families.families import by_name
+from trio_sched.daemon.metrics.formats import open_metrics, protobuf_format, text_format
+from trio_sched.daemon.metrics.formats.accepted_format import Format, accepted_format
+from trio_sched.daemon.metrics.series import process
+from trio_sched.daemon.metrics.series.resources import series_of, sort_key
+from trio_sched.daemon.metrics.series.serving import HealthChecks
 from trio_sched.daemon.metrics.slices import Slices, no_collections
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError

@@ -7,9 +7,9 @@ from typing import Final
 
 from attrs import define, field
 
-from trio_sched.engine.histogram import Histogram, exponential_buckets
-from trio_sched.engine.measurements import POINT_BUCKETS
-from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.hooks.histogram import Histogram, exponential_buckets
+from trio_sched.engine.hooks.measurements import POINT_BUCKETS
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 
 ATTEMPT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
 SLI_BUCKETS: Final = exponential_buckets(0.01, 2, 20)

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define, field
 
-from trio_sched.engine.histogram import Histogram
+from trio_sched.engine.hooks.histogram import Histogram
 
 LATENCY_BUCKETS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 SIZE_BUCKETS: Final = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
@@ -41,7 +41,7 @@ class RequestLog:
     def request_done(
         self, method: bytes, status: int, *, seconds: float, waited_seconds: float, sent_bytes: int, received_bytes: int
     ) -> None:
-        """See `trio_sched.kube_client.observer.RequestObserver`."""
+        """See `trio_sched.kube_client.http.observer.RequestObserver`."""
         counted = self.methods.get(method) or self._add(method)
         counted.statuses[status] += 1
         counted.seconds.observe(seconds)
@@ -53,7 +53,7 @@ class RequestLog:
         counted.received_bytes.observe(received_bytes)
 
     def request_retried(self, method: bytes, status: int) -> None:
-        """See `trio_sched.kube_client.observer.RequestObserver`."""
+        """See `trio_sched.kube_client.http.observer.RequestObserver`."""
         (self.methods.get(method) or self._add(method)).retried[status] += 1
 
     def fold(self) -> None:

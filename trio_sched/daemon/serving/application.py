@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import trio
 from attrs import define
 
-from trio_sched.daemon.serving.connection import STATE_KEY, Connection
+from trio_sched.daemon.serving.connections.connection import STATE_KEY, Connection
 from trio_sched.daemon.serving.limits import (
     BODY_SECONDS,
     HEADER_COPIES,
@@ -22,7 +22,7 @@ from trio_sched.daemon.serving.limits import (
 )
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
 from trio_sched.documents.go_text import printable
-from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)

@@ -15,15 +15,16 @@ from attrs import define, field
 from hypercorn.typing import ASGIFramework
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.serving.access import AccessControl
 from trio_sched.daemon.serving.application import Application
-from trio_sched.daemon.serving.authentication import Authentication, Authenticator
-from trio_sched.daemon.serving.authentication_lookup import AuthenticationLookup
-from trio_sched.daemon.serving.authorization import AlwaysAllowed, Authorization
-from trio_sched.daemon.serving.certificates import ServingCertificates
-from trio_sched.daemon.serving.client_certificates import CertificateAuthenticator
-from trio_sched.daemon.serving.connection import Connection, configuration
-from trio_sched.daemon.serving.endpoints import build_routes
+from trio_sched.daemon.serving.authentication.access import AccessControl
+from trio_sched.daemon.serving.authentication.authentication import Authentication, Authenticator
+from trio_sched.daemon.serving.authentication.authentication_lookup import AuthenticationLookup
+from trio_sched.daemon.serving.authentication.authorization import AlwaysAllowed, Authorization
+from trio_sched.daemon.serving.authentication.client_certificates import CertificateAuthenticator
+from trio_sched.daemon.serving.authentication.reviews import ReviewClient
+from trio_sched.daemon.serving.authentication.tokens import TokenAuthenticator
+from trio_sched.daemon.serving.connections.connection import Connection, configuration
+from trio_sched.daemon.serving.connections.unauthenticated import Unauthenticated
 from trio_sched.daemon.serving.limits import (
     ACCEPT_BURST,
     ACCEPT_PAUSE_SECONDS,
@@ -38,14 +39,13 @@ from trio_sched.daemon.serving.limits import (
     REVIEW_SECONDS,
 )
 from trio_sched.daemon.serving.listener import EXITING, describe, log_stopped, shown_address
-from trio_sched.daemon.serving.liveness import Liveness
-from trio_sched.daemon.serving.reviews import ReviewClient
-from trio_sched.daemon.serving.tokens import TokenAuthenticator
-from trio_sched.daemon.serving.unauthenticated import Unauthenticated
+from trio_sched.daemon.serving.pages.endpoints import build_routes
+from trio_sched.daemon.serving.pages.liveness import Liveness
+from trio_sched.daemon.serving.tls.certificates import ServingCertificates
 from trio_sched.daemon.serving_settings import ServingSettings
-from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.kube_client.connection import KubeClient, connect
-from trio_sched.kube_client.rate_limit import TokenBucket
+from trio_sched.kube_client.http.rate_limit import TokenBucket
 from trio_sched.kube_client.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)

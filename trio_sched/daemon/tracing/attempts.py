@@ -12,10 +12,10 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanContext, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace import Status as SpanStatus
 
-from trio_sched.daemon.cut_text import cut_text
-from trio_sched.engine.attempt_trace import AttemptTrace
-from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.measurements import ERROR, SUCCESS
+from trio_sched.daemon.writes.cut_text import cut_text
+from trio_sched.engine.hooks.attempt_trace import AttemptTrace
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.hooks.measurements import ERROR, SUCCESS
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
 
@@ -51,7 +51,7 @@ class TracedAttempts:
     wall_clock: Callable[[], datetime]
 
     def begin(self, pod: Pod, attempt: int, last: AttemptTrace | None) -> AttemptTrace | None:
-        """See `trio_sched.engine.attempt_trace.AttemptTracer`."""
+        """See `trio_sched.engine.hooks.attempt_trace.AttemptTracer`."""
         wall_ns = round(self.wall_clock().timestamp() * 1e6) * 1000
         attributes: dict[str, str | int] = {
             NAMESPACE: _text(pod.namespace),
@@ -93,7 +93,7 @@ class _Calls:
 
 @define(eq=False)
 class TracedAttempt:
-    """One attempt; see `trio_sched.engine.attempt_trace.AttemptTrace`.
+    """One attempt; see `trio_sched.engine.hooks.attempt_trace.AttemptTrace`.
 
     Times are those of trio's clock, counted from the beginning of the attempt by the wall clock.
     """

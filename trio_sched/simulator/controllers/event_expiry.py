@@ -7,8 +7,8 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.storage.object_store import Change
 
 EVENT_SECONDS: Final = 3600.0
 

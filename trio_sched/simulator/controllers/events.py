@@ -7,11 +7,11 @@ from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, field
 
-from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.lifecycle import create, write_fields
-from trio_sched.simulator.object_store import StoredObject
-from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import ApiError
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.errors.status_errors import ApiError
+from trio_sched.simulator.registry.lifecycle import create, write_fields
+from trio_sched.simulator.storage.object_store import StoredObject
+from trio_sched.simulator.storage.resource_types import ResourceType
 
 Json = dict[str, Any]
 _T = TypeVar("_T")

@@ -11,12 +11,19 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.controllers.pod_states import is_terminating
-from trio_sched.simulator.controllers.steps import Steps
-from trio_sched.simulator.lifecycle import FOREGROUND, ORPHAN, DeleteOptions, delete, drop_finalizer, write_fields
-from trio_sched.simulator.object_store import Change, StoredObject
-from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.kubelets.pod_states import is_terminating
+from trio_sched.simulator.registry.lifecycle import (
+    FOREGROUND,
+    ORPHAN,
+    DeleteOptions,
+    delete,
+    drop_finalizer,
+    write_fields,
+)
+from trio_sched.simulator.storage.object_store import Change, StoredObject
+from trio_sched.simulator.storage.resource_types import ResourceType
 
 Json = dict[str, Any]
 

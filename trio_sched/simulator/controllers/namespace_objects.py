@@ -11,11 +11,11 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.controllers.steps import Steps
-from trio_sched.simulator.lifecycle import create
-from trio_sched.simulator.object_store import Change
-from trio_sched.simulator.status_errors import QuotaExceeded
+from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.errors.status_errors import QuotaExceeded
+from trio_sched.simulator.registry.lifecycle import create
+from trio_sched.simulator.storage.object_store import Change
 
 Json = dict[str, Any]
 

@@ -5,11 +5,11 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.admission import POD_GROUP_FINALIZER
-from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.controllers.steps import Steps
-from trio_sched.simulator.lifecycle import write_fields
-from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.admission.admission import POD_GROUP_FINALIZER
+from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.registry.lifecycle import write_fields
+from trio_sched.simulator.storage.object_store import Change, StoredObject
 
 Json = dict[str, Any]
 

@@ -7,13 +7,13 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.controllers.pod_states import FINISHED, phase_of
-from trio_sched.simulator.controllers.steps import Steps
-from trio_sched.simulator.object_store import Change, Collection
-from trio_sched.simulator.quota_usage import uses_other
-from trio_sched.simulator.resource_quotas import QUOTAS, counted, write_status
-from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.admission.quota_usage import uses_other
+from trio_sched.simulator.admission.resource_quotas import QUOTAS, counted, write_status
+from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.kubelets.pod_states import FINISHED, phase_of
+from trio_sched.simulator.storage.object_store import Change, Collection
+from trio_sched.simulator.storage.resource_types import ResourceType
 
 Json = dict[str, Any]
 

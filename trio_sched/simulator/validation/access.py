@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.simulator.field_problems import FieldProblem, bad_value, required, unsupported
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.metadata import same
-from trio_sched.simulator.validation.selectors import label_selector_problems
-from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required, unsupported
+from trio_sched.simulator.validation.meta.metadata import same
+from trio_sched.simulator.validation.meta.selectors import label_selector_problems
+from trio_sched.simulator.validation.meta.shapes import Json
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trio_sched.simulator.field_problems import FieldProblem, bad_value, required
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required
+from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def api_service_problems(fields: Json) -> Iterator[FieldProblem]:

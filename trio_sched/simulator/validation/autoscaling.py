@@ -6,10 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
-from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, unsupported
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.resources import container_resource_problems
-from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.core.resources import container_resource_problems
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import (
+    FieldProblem,
+    bad_value,
+    forbidden_field,
+    required,
+    unsupported,
+)
+from trio_sched.simulator.validation.meta.shapes import Json
 
 _SOURCES: Final[Mapping[str, str]] = {
     "Object": "object",

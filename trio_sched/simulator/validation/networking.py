@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.simulator.field_problems import (
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,
     forbidden_field,
@@ -15,10 +16,9 @@ from trio_sched.simulator.field_problems import (
     too_long,
     unsupported,
 )
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.metadata import immutable
-from trio_sched.simulator.validation.selectors import label_selector_problems
-from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.meta.metadata import immutable
+from trio_sched.simulator.validation.meta.selectors import label_selector_problems
+from trio_sched.simulator.validation.meta.shapes import Json
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _PATH_TABOO: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|/\.\.?$")

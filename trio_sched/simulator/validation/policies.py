@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, unsupported
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.metadata import immutable, label_problems
-from trio_sched.simulator.validation.numbers import amount_problems, negative_problems
-from trio_sched.simulator.validation.resources import container_resource_problems, quantity_problems
-from trio_sched.simulator.validation.selectors import label_selector_problems
-from trio_sched.simulator.validation.shapes import Json
-from trio_sched.simulator.validation.taints import toleration_problems
+from trio_sched.simulator.validation.core.resources import container_resource_problems, quantity_problems
+from trio_sched.simulator.validation.core.taints import toleration_problems
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import (
+    FieldProblem,
+    bad_value,
+    forbidden_field,
+    required,
+    unsupported,
+)
+from trio_sched.simulator.validation.meta.metadata import immutable, label_problems
+from trio_sched.simulator.validation.meta.numbers import amount_problems, negative_problems
+from trio_sched.simulator.validation.meta.selectors import label_selector_problems
+from trio_sched.simulator.validation.meta.shapes import Json
 
 _SYSTEM_CLASSES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _HIGHEST: Final = 1_000_000_000

@@ -7,7 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
-from trio_sched.simulator.field_problems import (
+from trio_sched.simulator.validation.core.resources import quantity_problems
+from trio_sched.simulator.validation.core.volume_claims import VOLUME_MODES, access_mode_problems, positive_problems
+from trio_sched.simulator.validation.core.volumes import backstep_problems, driver_name_problems
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,
     duplicate,
@@ -16,19 +20,15 @@ from trio_sched.simulator.field_problems import (
     too_long,
     unsupported,
 )
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.metadata import immutable, same
-from trio_sched.simulator.validation.numbers import negative_problems
-from trio_sched.simulator.validation.resources import quantity_problems
-from trio_sched.simulator.validation.selectors import (
+from trio_sched.simulator.validation.meta.metadata import immutable, same
+from trio_sched.simulator.validation.meta.numbers import negative_problems
+from trio_sched.simulator.validation.meta.selectors import (
     key_problems,
     label_selector_problems,
     node_selector_problems,
     topology_term_problems,
 )
-from trio_sched.simulator.validation.shapes import Json, fields_of
-from trio_sched.simulator.validation.volume_claims import VOLUME_MODES, access_mode_problems, positive_problems
-from trio_sched.simulator.validation.volumes import backstep_problems, driver_name_problems
+from trio_sched.simulator.validation.meta.shapes import Json, fields_of
 
 _RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from trio_sched.simulator.field_problems import FieldProblem, bad_value, duplicate, required, unsupported
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.selectors import key_problems, label_selector_problems
-from trio_sched.simulator.validation.shapes import Json
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import (
+    FieldProblem,
+    bad_value,
+    duplicate,
+    required,
+    unsupported,
+)
+from trio_sched.simulator.validation.meta.selectors import key_problems, label_selector_problems
+from trio_sched.simulator.validation.meta.shapes import Json
 
 _VERSIONS: Final = ("v1", "v1beta1")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trio_sched.simulator.field_problems import FieldProblem, bad_value, forbidden_field, required, unsupported
-from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.label_matching import matches_labels
-from trio_sched.simulator.validation.metadata import immutable, label_problems
-from trio_sched.simulator.validation.numbers import amount, amount_problems, negative_problems
-from trio_sched.simulator.validation.pods import template_problems
-from trio_sched.simulator.validation.selectors import label_selector_problems
-from trio_sched.simulator.validation.shapes import Json
-from trio_sched.simulator.validation.volume_claims import claim_spec_problems
+from trio_sched.simulator.validation.core.pods import template_problems
+from trio_sched.simulator.validation.core.volume_claims import claim_spec_problems
+from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.field_problems import (
+    FieldProblem,
+    bad_value,
+    forbidden_field,
+    required,
+    unsupported,
+)
+from trio_sched.simulator.validation.meta.label_matching import matches_labels
+from trio_sched.simulator.validation.meta.metadata import immutable, label_problems
+from trio_sched.simulator.validation.meta.numbers import amount, amount_problems, negative_problems
+from trio_sched.simulator.validation.meta.selectors import label_selector_problems
+from trio_sched.simulator.validation.meta.shapes import Json
 
 _NO_MATCH = "`selector` does not match template `labels`"
 

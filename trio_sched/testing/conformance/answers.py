@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from trio_sched.engine.filtering import run_pre_filters
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.plugin_calls import call_normalize_score
-from trio_sched.engine.profile import Profile
-from trio_sched.engine.return_values import check_score_range
-from trio_sched.engine.scoring import run_pre_scores
+from trio_sched.engine.evaluation.filtering import run_pre_filters
+from trio_sched.engine.evaluation.scoring import run_pre_scores
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_normalize_score
+from trio_sched.engine.hooks.return_values import check_score_range
+from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.node_columns import NodeColumns

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trio_sched.engine.plugin_args import plugin_args, written_args
-from trio_sched.engine.plugin_errors import PluginArgsError
+from trio_sched.engine.hooks.plugin_errors import PluginArgsError
+from trio_sched.engine.registry.plugin_args import plugin_args, written_args
 
 
 def args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:

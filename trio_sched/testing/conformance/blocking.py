@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.conformance.drive import drive
 from trio_sched.testing.conformance.shifted_time import Namespace, namespaces_of

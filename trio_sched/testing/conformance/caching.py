@@ -11,10 +11,10 @@ from typing import Final
 
 from attrs import define, field
 
-from trio_sched.engine.decision import Decision, ScheduleResult
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.scheduling_cycle import SchedulingCycle
-from trio_sched.engine.signature_cache import SignatureCache
+from trio_sched.engine.evaluation.decision import Decision, ScheduleResult
+from trio_sched.engine.evaluation.scheduling_cycle import SchedulingCycle
+from trio_sched.engine.evaluation.signature_cache import SignatureCache
+from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input

@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final
 
-from trio_sched.engine.likely_mistakes import likely_mistakes
-from trio_sched.engine.plugin_errors import PluginError
+from trio_sched.engine.hooks.plugin_errors import PluginError
+from trio_sched.engine.registry.likely_mistakes import likely_mistakes
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

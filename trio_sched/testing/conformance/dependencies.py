@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node, NodeSpec
 from trio_sched.objects.pod import Pod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.plugin_calls import call_normalize_score
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_normalize_score
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.node_columns import NodeColumns

@@ -12,13 +12,13 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.node_refusal import is_refused_on_node
-from trio_sched.engine.plugin_errors import PluginError
-from trio_sched.engine.queue import SchedulingQueue
-from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import build_hint_table
+from trio_sched.engine.evaluation.node_refusal import is_refused_on_node
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_errors import PluginError
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.queueing_hints import build_hint_table
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable

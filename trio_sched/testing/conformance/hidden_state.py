@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 from attrs import evolve
 
-from trio_sched.engine.filtering import run_pre_filters
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.plugin_calls import call_normalize_score, call_queue_sort, call_status_hook
+from trio_sched.engine.evaluation.filtering import run_pre_filters
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_normalize_score, call_queue_sort, call_status_hook
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import QueuedPod

@@ -11,13 +11,13 @@ import numpy as np
 import trio
 from trio.testing import MockClock
 
-from trio_sched.daemon.hook_calls import make_call
-from trio_sched.daemon.kind_mistakes import declared_writes, undeclared_write
-from trio_sched.engine.bound_hooks import BoundHook, FilterHook
-from trio_sched.engine.filtering import run_pre_filters
-from trio_sched.engine.hook_failure import HookFailed, HookTimedOut
-from trio_sched.engine.placement_values import check_placement_score_range
-from trio_sched.engine.plugin_calls import (
+from trio_sched.daemon.hooks.hook_calls import make_call
+from trio_sched.daemon.plugins.kind_mistakes import declared_writes, undeclared_write
+from trio_sched.engine.evaluation.filtering import run_pre_filters
+from trio_sched.engine.hooks.bound_hooks import BoundHook, FilterHook
+from trio_sched.engine.hooks.hook_failure import HookFailed, HookTimedOut
+from trio_sched.engine.hooks.placement_values import check_placement_score_range
+from trio_sched.engine.hooks.plugin_calls import (
     HookCall,
     HookResult,
     call_filter,
@@ -37,7 +37,7 @@ from trio_sched.engine.plugin_calls import (
     read_status_result,
     read_value,
 )
-from trio_sched.engine.profile import Profile
+from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo

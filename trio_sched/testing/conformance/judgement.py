@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from attrs import frozen
 
-from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.filtering import run_filters, run_pre_filters
-from trio_sched.engine.plugin_calls import call_permit, call_status_hook, call_unreserve
+from trio_sched.engine.evaluation.filtering import run_filters, run_pre_filters
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.hooks.plugin_calls import call_permit, call_status_hook, call_unreserve
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status

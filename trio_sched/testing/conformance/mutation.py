@@ -12,7 +12,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
-from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import as_json
 from trio_sched.plugin_api.cycle_state import CycleState

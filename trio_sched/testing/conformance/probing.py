@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import Any, Final
 
-from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable

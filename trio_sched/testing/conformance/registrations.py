@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trio_sched.daemon.kind_mistakes import kind_mistakes
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.plugin_calls import call_hint
-from trio_sched.engine.plugin_errors import PluginError
-from trio_sched.engine.queueing_hints import build_hint_table
+from trio_sched.daemon.plugins.kind_mistakes import kind_mistakes
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_hint
+from trio_sched.engine.hooks.plugin_errors import PluginError
+from trio_sched.engine.queue.queueing_hints import build_hint_table
 from trio_sched.plugin_api.cluster_events import Resource
 from trio_sched.testing.builders import pod
 from trio_sched.testing.conformance.subject import Subject

@@ -9,9 +9,9 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from trio_sched.engine.filtering import run_filters, run_pre_filters
-from trio_sched.engine.plugin_calls import call_score
-from trio_sched.engine.scoring import run_pre_scores
+from trio_sched.engine.evaluation.filtering import run_filters, run_pre_filters
+from trio_sched.engine.evaluation.scoring import run_pre_scores
+from trio_sched.engine.hooks.plugin_calls import call_score
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Status

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.objects.pod import Container, Pod, ResourceRequirements
 from trio_sched.objects.taint import Toleration
 from trio_sched.snapshot.node_columns import NodeColumns

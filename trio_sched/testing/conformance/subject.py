@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 from attrs import define, field, frozen
 
-from trio_sched.daemon.watched_kinds import Watched, kind_of
-from trio_sched.engine.profile import Profile
+from trio_sched.daemon.watching.watched_kinds import Watched, kind_of
+from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

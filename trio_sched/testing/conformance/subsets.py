@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.conformance.results import Results, ask, differs

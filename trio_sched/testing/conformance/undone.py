@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.engine.filtering import run_filters, run_pre_filters
-from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.plugin_calls import call_status_hook, call_unreserve, clone_state
+from trio_sched.engine.evaluation.filtering import run_filters, run_pre_filters
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_status_hook, call_unreserve, clone_state
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.node_columns import NodeColumns

@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
-from trio_sched.daemon.watched_kinds import kind_of
-from trio_sched.engine.cluster_changes import (
+from trio_sched.daemon.watching.watched_kinds import kind_of
+from trio_sched.engine.queue.cluster_changes import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NODE_ADD,
@@ -17,7 +17,7 @@ from trio_sched.engine.cluster_changes import (
     node_update_events,
     pod_update_events,
 )
-from trio_sched.engine.queueing_hints import HintTable
+from trio_sched.engine.queue.queueing_hints import HintTable
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources

@@ -72,7 +72,9 @@ class Endpoint:
     """Certificates to trust instead of the usual ones."""
 
 
-def _are_hours(_args: object, attribute: Attribute[object], table: Mapping[str, tuple[float, ...]]) -> None:
+def _are_hours(
+    _args: object, attribute: Attribute[dict[str, tuple[float, ...]]], table: Mapping[str, tuple[float, ...]]
+) -> None:
     for zone, hours in table.items():
         if len(hours) != 24 or not all(0.0 <= hour <= 100_000.0 for hour in hours):
             raise ValueError(f"{attribute.name}: {zone!r} must have 24 numbers in g/kWh, one per hour of the day")

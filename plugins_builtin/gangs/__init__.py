@@ -1,0 +1,1 @@
+"""GangScheduling, PodGroupPodsCount and TopologyPlacementGenerator."""

@@ -1,0 +1,221 @@
+"""DefaultPreemption: evicts pods of lower priority for a pod that fits on no node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from plugins_builtin.preemption.group_preemption import victims_of_group
+from trio_sched.plugin_api import (
+    Action,
+    Code,
+    CycleState,
+    DefaultPreemptionArgs,
+    Diagnosis,
+    DryRun,
+    EventRegistration,
+    Handle,
+    Hint,
+    NodeStatuses,
+    Pod,
+    PodGroup,
+    PodGroupInfo,
+    PodGroupTrial,
+    PostFilterResult,
+    Resource,
+    Status,
+    Victims,
+    failure,
+    fit_error,
+    hookimpl,
+    on,
+    quote,
+    unresolvable,
+    unschedulable,
+)
+
+NAME = "DefaultPreemption"
+PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
+GROUP_PREEMPTION_UNFINISHED = "waiting for the preemption for this pod group to be finished"
+NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
+
+
+class DefaultPreemption:
+    """Selects the node whose victims matter least, and evicts these.
+
+    Source: preemption of kube-scheduler 1.36: eligibility, candidates, tie-breaks and texts.
+    """
+
+    name: ClassVar[str] = NAME
+    Args: ClassVar[type[DefaultPreemptionArgs]] = DefaultPreemptionArgs
+    writes: ClassVar[Mapping[str, tuple[str, ...]]] = {"Pod": ("delete",)}
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._args = args
+        self._handle = handle
+        self._is_async = handle.feature_enabled("SchedulerAsyncPreemption")
+        self._by_topology = handle.feature_enabled("TopologyAwareWorkloadScheduling")
+        self._by_group = handle.feature_enabled("WorkloadAwarePreemption")
+        needs_groups = self._by_topology or self._by_group
+        self.watches = ("PodDisruptionBudget", "PodGroup") if needs_groups else ("PodDisruptionBudget",)
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Gate the pod while its victims, or those of its group, are being evicted."""
+        if not self._is_async:
+            return None
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None or not self._by_group:
+            return unresolvable(PREEMPTION_UNFINISHED) if self._handle.is_preempting_for(pod) else None
+        group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+        if group is None or not self._handle.is_preempting_for(group):
+            return None
+        return unresolvable(GROUP_PREEMPTION_UNFINISHED)
+
+    @hookimpl
+    async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
+        """Find victims, evict them, and nominate the pod to their node."""
+        refusal = self._refused_in_group(pod)
+        if refusal:
+            return PostFilterResult(unschedulable(f"preemption: {refusal}"))
+        result = await self._preempt(pod, diagnosis, state)
+        status = result.status
+        if status is None:
+            return result
+        text = f"preemption: {status.message}"
+        reported = failure(text) if status.code == Code.ERROR else unschedulable(text)
+        return PostFilterResult(reported, result.nominated_node_name)
+
+    async def _preempt(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
+        pending = self._handle.pending_pod(pod.namespace, pod.name)
+        if pending is None:
+            return PostFilterResult(failure(f"pod {quote(pod.name)} not found"))
+        current = pending.pod
+        statuses = diagnosis.statuses.by_node()
+        absent = diagnosis.statuses.absent
+        refusal = self._not_eligible(current, statuses, absent)
+        if refusal:
+            return PostFilterResult(unschedulable(refusal))
+        names = self._handle.nodes.names
+        if not names:
+            return PostFilterResult(failure("no nodes available"))
+        potential = [name for name in names if statuses.get(name, absent).code == Code.UNSCHEDULABLE]
+        dry_run = DryRun({}, {})
+        if potential:
+            in_order, num_candidates = self._from_random_offset(potential), self._num_candidates(potential)
+            dry_run = self._handle.dry_run_preemption(pod, state, in_order, num_candidates)
+        candidates = dry_run.candidates
+        if not candidates:
+            if dry_run.error is not None:
+                return PostFilterResult(dry_run.error)
+            why = Diagnosis(NodeStatuses.of(dry_run.statuses, NOT_HELPFUL), total_nodes=len(names))
+            return PostFilterResult(unschedulable(fit_error(why)), "")
+        try:
+            candidates = await self._handle.process_preemption(pod, candidates)
+        except Exception as problem:  # of an extender that is not ignorable
+            return PostFilterResult(failure(problem))
+        if not candidates:
+            return PostFilterResult(unschedulable("no candidate node for preemption"))
+        node_name = best_candidates(candidates)[0]
+        problem_status = await self._handle.preempt(
+            current, candidates[node_name].pods, node_name, NAME, in_background=self._is_async
+        )
+        if problem_status is not None:
+            return PostFilterResult(problem_status)
+        return PostFilterResult(None, node_name)
+
+    def _refused_in_group(self, pod: Pod) -> str:
+        """Why no pods are evicted for *pod* because it is in a pod group; empty if that is no reason."""
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None or not (self._by_topology or self._by_group):
+            return ""
+        if self._by_topology:
+            group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+            if group is None:
+                return "pod group for pod not found"
+            if group.spec.scheduling_constraints is not None:
+                return "not eligible due to placement-based pod group scheduling limitation"
+        return "not eligible due to workload aware preemption enabled" if self._by_group else ""
+
+    @hookimpl
+    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> tuple[Pod, ...] | Status:
+        """Find the pods of lower priority without which the whole group fits."""
+        known = self._handle.object("PodGroup", group.name, group.namespace)
+        if known is None:
+            return failure(f"failed to get pod group object: podgroup.scheduling.k8s.io {quote(group.name)} not found")
+        constraints = known.spec.scheduling_constraints
+        if constraints is not None and constraints.topology:
+            text = "workload aware preemption is not supported for pod groups with scheduling constraints"
+            return unschedulable(text)
+        if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
+            return unschedulable("not eligible due to preemptionPolicy=Never.")
+        budgets = self._handle.objects("PodDisruptionBudget")
+        return victims_of_group(known, trial, budgets, self._disrupted_together)
+
+    def _disrupted_together(self, pod: Pod) -> PodGroup | None:
+        """The group of *pod* if all its pods have to be evicted together."""
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None:
+            return None
+        group: PodGroup | None = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+        return group if group is not None and group.spec.disruption_mode == "PodGroup" else None
+
+    # --- eligibility ------------------------------------------------------------------------------------------------
+
+    def _not_eligible(self, pod: Pod, statuses: Mapping[str, Status], absent: Status) -> str:
+        """Why *pod* may not preempt; empty if it may."""
+        if pod.spec.preemption_policy == "Never":
+            return "not eligible due to preemptionPolicy=Never."
+        nominated = self._handle.nominated_node(pod)
+        if not nominated or statuses.get(nominated, absent).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        position = self._handle.nodes.position(nominated)
+        if position is None:
+            return ""
+        on_node = self._handle.nodes.node(position).pods
+        # A watch may not yet show that pods evicted by this scheduler are terminating.
+        if self._handle.is_preempting_on(nominated) or any(
+            other.priority < pod.priority and _is_terminating_by_preemption(other) for other in on_node
+        ):
+            return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
+    # --- candidates -------------------------------------------------------------------------------------------------
+
+    def _num_candidates(self, potential: Sequence[str]) -> int:
+        """After how many candidates the dry run ends."""
+        share = len(potential) * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), len(potential))
+
+    def _from_random_offset(self, potential: Sequence[str]) -> Sequence[str]:
+        """The same nodes from a random one on, so that the dry run does not always begin with the same nodes."""
+        start = self._handle.rng.randrange(len(potential))
+        return [*potential[start:], *potential[:start]]
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        """Deleted pods call pre_enqueue again for gated pods; they are queued by the hints of other plugins."""
+        return [on(Resource.POD, Action.DELETE, Hint.SKIP)] if self._is_async else []
+
+
+def _is_terminating_by_preemption(pod: Pod) -> bool:
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    for condition in pod.status.conditions or ():
+        if condition.type == "DisruptionTarget":
+            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    return False
+
+
+def best_candidates(candidates: Mapping[str, Victims]) -> list[str]:
+    """The candidates that no other one is better than, in the order given.
+
+    Better is, one after the other: fewer violated budgets; a less important most important victim; a smaller sum of
+    priorities; fewer victims; a most important victim (the one among them that started first) that started later.
+    """
+    lowest = min((victims.cost for victims in candidates.values()), default=None)
+    best = [name for name, victims in candidates.items() if victims.cost == lowest]
+    if len(best) > 1:
+        latest = max(candidates[name].earliest_start for name in best)
+        best = [name for name in best if candidates[name].earliest_start == latest]
+    return best

@@ -1,0 +1,1 @@
+"""PodTopologySpread and InterPodAffinity."""

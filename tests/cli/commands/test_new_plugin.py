@@ -1,0 +1,110 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trio_sched.cli.commands.new_plugin import PluginNames, usable_name
+from trio_sched.cli.main import main
+from trio_sched.cli.process.exit_code import ExitCode
+
+ROOT = Path(__file__).parents[3]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packages")
+    assert main(["new-plugin", "PreferQuietNodes", "--dir", str(folder / "new")]) == ExitCode.OK
+    return folder / "new" / "prefer-quiet-nodes"
+
+
+def run(package: Path, *command: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{package / 'src'}"}
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=package, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_is_in_order(package: Path) -> None:
+    run(package, "ruff", "check", "--no-cache", ".")
+    run(package, "ruff", "format", "--no-cache", "--check", ".")
+    run(package, "mypy")
+
+
+def test_the_tests_of_the_package_pass(package: Path) -> None:
+    run(package, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+
+def test_the_example_is_simulated(package: Path, capsys: Capture) -> None:
+    plugin = package / "src" / "prefer_quiet_nodes" / "plugin.py"
+    example = package / "example"
+    arguments = ["--config", str(example / "scheduler.yaml"), "--plugin", str(plugin)]
+    assert main(["simulate", "-f", str(example / "cluster.yaml"), "-o", "json", *arguments]) == ExitCode.OK
+    assert "2 node(s) had too many pods" in capsys.readouterr().out
+    assert main(["check-config", str(example / "scheduler.yaml"), "--plugin", str(plugin)]) == ExitCode.OK
+    capsys.readouterr()
+    assert main(["plugins", "--schema", "PreferQuietNodes", "--plugin", str(plugin)]) == ExitCode.OK
+    schema = json.loads(capsys.readouterr().out)
+    assert schema["properties"]["maxPods"]["minimum"] == 1
+    assert "How many pods" in schema["properties"]["maxPods"]["description"]
+
+
+def test_the_longest_name_leaves_the_code_in_order(tmp_path: Path) -> None:
+    name = "A" + "b" * 31
+    assert main(["new-plugin", name, "--dir", str(tmp_path)]) == ExitCode.OK
+    package = tmp_path / PluginNames(name).distribution
+    run(package, "ruff", "check", "--no-cache", ".")
+    run(package, "ruff", "format", "--no-cache", "--check", ".")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("prefer-quiet", "use 'PreferQuiet'"),
+        ("prefer_quiet", "use 'PreferQuiet'"),
+        ("preferQuiet", "use 'PreferQuiet'"),
+        ("9lives", "use 'Lives'"),
+        ("../../etc", "use 'Etc'"),
+        ("", "use 'MyPlugin'"),
+        ("é", "use 'MyPlugin'"),
+        ("None", "use 'NonePlugin'"),
+        ("X" * 5000, f"use '{'X' * 32}'"),
+        ("NodeName", "is a plugin of Kubernetes; use 'MyNodeName'"),
+    ],
+)
+def test_names_that_cannot_be_used_come_back_with_one_that_can(
+    name: str, problem: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["new-plugin", "--dir", str(tmp_path), "--", name]) == ExitCode.USAGE
+    assert problem in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "mine").mkdir()
+    assert main(["new-plugin", "Mine", "--dir", str(tmp_path)]) == ExitCode.FAILURE
+    assert "exists already" in capsys.readouterr().err
+    assert list((tmp_path / "mine").iterdir()) == []
+    (tmp_path / "file").touch()
+    assert main(["new-plugin", "Mine", "--dir", str(tmp_path / "file")]) == ExitCode.FAILURE
+    assert "cannot be made" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("PreferQuietNodes", "prefer_quiet_nodes"),
+        ("GPUPacking", "gpu_packing"),
+        ("Json", "json_plugin"),
+        ("Zone2", "zone_2"),
+        ("Trio", "trio_plugin"),
+        ("Class", "class_plugin"),
+    ],
+)
+def test_modules_are_called_after_the_class(name: str, module: str) -> None:
+    assert PluginNames(name).module == module
+    assert usable_name(name) == name

@@ -1,0 +1,117 @@
+"""``trio-sched rbac``."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from plugin_base import PluginBase
+
+from trio_sched.cli.commands.rbac import rbac
+from trio_sched.engine.hooks.plugin_errors import BadPlugin
+from trio_sched.engine.registry.plugin_registry import PluginRegistry
+from trio_sched.plugin_api import Action, EventRegistration, Status, hookimpl, on
+
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {{leaderElect: {elect}, resourceName: mine, resourceNamespace: leases}}
+profiles:
+  - schedulerName: s
+    plugins:
+      multiPoint: {{disabled: [{{name: "*"}}], enabled: [{{name: PrioritySort}}, {{name: DefaultBinder}}{more}]}}
+"""
+
+
+class Quota(PluginBase):
+    """Reads, waits for and writes custom resources."""
+
+    watches: ClassVar[tuple[str, ...]] = ("Namespace",)
+    writes: ClassVar[dict[str, tuple[str, ...]]] = {"quotas.v1.example.com": ("create", "patch"), "Pod": ("delete",)}
+
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        return [on("quotas.v1.example.com", Action.UPDATE)]
+
+    @hookimpl
+    def pre_enqueue(self, pod: Any) -> Status | None:
+        return None
+
+
+@pytest.fixture
+def with_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    discover = PluginRegistry.discover
+
+    def discovered() -> PluginRegistry:
+        registry = discover()
+        registry.add(Quota)
+        return registry
+
+    monkeypatch.setattr(PluginRegistry, "discover", discovered)
+
+
+def printed(tmp_path: Path, *arguments: str, elect: bool = True, more: str = "") -> Any:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG.format(elect=str(elect).lower(), more=more))
+    result = CliRunner().invoke(rbac, ["--config", str(path), *arguments])
+    assert result.exit_code == 0, result.output
+    return list(yaml.safe_load_all(result.output))
+
+
+def allowed(rules: list[dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
+    return {(rule["apiGroups"][0], resource): set(rule["verbs"]) for rule in rules for resource in rule["resources"]}
+
+
+READ = {"get", "list", "watch"}
+
+
+def test_a_bare_profile_needs_pods_nodes_and_events_only(tmp_path: Path) -> None:
+    (rules,) = printed(tmp_path, "--rules")
+    assert allowed(rules) == {
+        ("", "nodes"): READ,
+        ("", "pods"): READ,
+        ("", "pods/binding"): {"create"},
+        ("", "pods/status"): {"patch"},
+        ("", "events"): {"create", "patch"},
+        ("events.k8s.io", "events"): {"create", "patch"},
+        ("authentication.k8s.io", "tokenreviews"): {"create"},
+        ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
+    }
+
+
+@pytest.mark.usefixtures("with_quota")
+def test_what_plugins_read_wait_for_and_write_is_added(tmp_path: Path) -> None:
+    (rules,) = printed(tmp_path, "--rules", more=", {name: Quota}")
+    found = allowed(rules)
+    assert found["example.com", "quotas"] == {*READ, "create", "patch"}
+    assert found["", "namespaces"] == READ
+    assert found["", "pods"] == {*READ, "delete"}
+
+
+def test_pod_groups_are_read_and_their_status_written_where_the_gates_are_on(tmp_path: Path) -> None:
+    (rules,) = printed(tmp_path, "--rules", "--feature-gates=GenericWorkload=true,GangScheduling=true")
+    found = allowed(rules)
+    assert found["scheduling.k8s.io", "podgroups"] == READ
+    assert found["scheduling.k8s.io", "podgroups/status"] == {"patch"}
+    assert found["", "pods"] == {*READ, "delete"}  # of gangs that stay incomplete
+
+
+def test_the_lease_is_allowed_by_its_name_where_it_is(tmp_path: Path) -> None:
+    documents = printed(tmp_path, "--name=n", "--namespace=ns", "--service-account=sa")
+    by_name = {(one["kind"], one["metadata"]["name"]): one for one in documents}
+    role = by_name["Role", "n-leader-election"]
+    assert role["metadata"]["namespace"] == "leases"
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, ["mine"]]
+    for (kind, _), one in by_name.items():
+        if kind.endswith("Binding"):
+            assert one["subjects"] == [{"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}]
+    assert len(documents) == 5
+    assert len(printed(tmp_path, elect=False)) == 3
+
+
+@pytest.mark.parametrize("writes", [("Pod",), {"Pod": "delete"}, {3: ("delete",)}, {"Pod": (1,)}])
+def test_writes_of_another_form_are_refused(writes: Any) -> None:
+    plugin = type("Quota", (Quota,), {"writes": writes})
+    with pytest.raises(BadPlugin, match="its writes must be verbs by kind"):
+        PluginRegistry.discover().add(plugin)

@@ -1,0 +1,160 @@
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from attrs import define, field
+from gangs import member
+from msgspec import convert
+from msgspec.structs import replace
+
+from plugins_builtin.preemption.group_preemption import NO_VICTIMS, victims_of_group
+from trio_sched.plugin_api import Code, Pod, PodDisruptionBudget, PodGroup, PodGroupInfo, Status, unschedulable
+from trio_sched.testing import FakeHandle, make_plugin, pod
+
+
+@define(eq=False)
+class Trial:
+    """A group that fits once enough pods have left each of some nodes."""
+
+    pods: list[tuple[Pod, str]]
+    needs_gone: dict[str, int]
+    """Node → how many pods have to leave it."""
+    elsewhere: str = ""
+    """A pod that has to leave too, though the group is not placed on its node."""
+    removed: set[str] = field(factory=set)
+    runs: int = 0
+    node_names: frozenset[str] = frozenset()
+
+    @property
+    def assigned_pods(self) -> Iterable[tuple[Pod, str]]:
+        return self.pods
+
+    def remove(self, pods: Iterable[Pod]) -> None:
+        self.removed |= {one.name for one in pods}
+
+    def restore(self, pods: Iterable[Pod]) -> None:
+        self.removed -= {one.name for one in pods}
+
+    def run(self) -> Status | None:
+        self.runs += 1
+        gone: dict[str, int] = {}
+        for one, node_name in self.pods:
+            gone[node_name] = gone.get(node_name, 0) + (one.name in self.removed)
+        fits = all(gone.get(name, 0) >= count for name, count in self.needs_gone.items())
+        if not fits or (self.elsewhere and self.elsewhere not in self.removed):
+            return unschedulable("no room")
+        self.node_names = frozenset(self.needs_gone)
+        return None
+
+
+def running(name: str, *, priority: int = 0, start: int = 0, group: str = "", **fields: Any) -> Pod:
+    made = member(name, group, priority=priority, **fields) if group else pod(name, priority=priority, **fields)
+    return replace(made, status=replace(made.status, start_time=f"2026-01-01T00:00:{start:02}Z"))
+
+
+def group(name: str = "important", priority: int | None = 10, **spec: Any) -> PodGroup:
+    more = {} if priority is None else {"priority": priority}
+    return convert(
+        {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {**more, **spec}}, PodGroup
+    )
+
+
+def victims(
+    trial: Trial, *, together: tuple[PodGroup, ...] = (), budgets: Iterable[PodDisruptionBudget] = ()
+) -> list[str] | Status:
+    by_key = {f"default/{one.name}": one for one in together}
+    found = victims_of_group(group(), trial, budgets, lambda one: by_key.get(one.group_key or ""))
+    return found if isinstance(found, Status) else [one.name for one in found]
+
+
+def test_only_pods_of_lower_priority_are_evicted() -> None:
+    assert victims(Trial([(running("a", priority=10), "n")], {"n": 1})) == NO_VICTIMS
+    assert victims(Trial([(running("a", priority=9), "n")], {"n": 1})) == ["a"]
+
+
+def test_if_no_eviction_helps_that_is_the_answer() -> None:
+    found = victims(Trial([(running("a"), "n")], {"n": 2}))
+    assert isinstance(found, Status)
+    assert found.message == "no room"
+
+
+def test_the_more_important_pods_are_reprieved() -> None:
+    pods = [running("young", start=30), running("old", start=10), running("high", priority=5, start=50)]
+    assert victims(Trial([(one, "n") for one in pods], {"n": 1})) == ["young"]
+    assert victims(Trial([(one, "n") for one in pods], {"n": 2})) == ["old", "young"]
+
+
+def test_pods_of_groups_are_more_important_than_others_and_large_groups_than_small_ones() -> None:
+    pods = [running("plain", start=0), running("s1", group="small"), *(running(f"l{n}", group="large") for n in (1, 2))]
+    together = (group("small", 0), group("large", 0))
+    trial = Trial([(one, "n") for one in pods], {"n": 1})
+    assert victims(trial, together=together) == ["plain"]
+    assert victims(Trial([(one, "n") for one in pods], {"n": 2}), together=together) == ["s1", "plain"]
+
+
+def test_the_pods_of_a_group_leave_together_wherever_they_are() -> None:
+    pods = [(running("a", group="g"), "n"), (running("b", group="g"), "m")]
+    assert victims(Trial(pods, {"n": 1}), together=(group("g", 0),)) == ["a", "b"]
+    assert victims(Trial(pods, {"n": 1})) == ["a"]
+
+
+def test_the_priority_of_a_group_counts_for_its_pods() -> None:
+    pods = [(running("a", group="g", priority=0), "n")]
+    assert victims(Trial(pods, {"n": 1}), together=(group("g", 20),)) == NO_VICTIMS
+
+
+def test_pods_that_a_budget_protects_are_reprieved_first() -> None:
+    budget = convert(
+        {
+            "metadata": {"name": "b", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "db"}}},
+            "status": {"disruptionsAllowed": 0},
+        },
+        PodDisruptionBudget,
+    )
+    pods = [running("db", start=50, labels={"app": "db"}), running("web", start=0)]
+    assert victims(Trial([(one, "n") for one in pods], {"n": 1}), budgets=[budget]) == ["web"]
+
+
+def test_pods_elsewhere_are_reprieved_without_a_try_unless_they_matter() -> None:
+    many = [(running(f"far-{number}"), f"m{number}") for number in range(50)]
+    trial = Trial([*many, (running("near"), "n")], {"n": 1})
+    assert victims(trial) == ["near"]
+    assert trial.runs < 6
+    found = victims(Trial([*many, (running("near"), "n")], {"n": 1}, elsewhere="far-7"))
+    assert isinstance(found, list)
+    assert sorted(found) == ["far-7", "near"]
+
+
+@pytest.mark.parametrize(
+    ("known", "policy", "code", "text"),
+    [
+        ([], None, Code.ERROR, 'failed to get pod group object: podgroup.scheduling.k8s.io "important" not found'),
+        (
+            [group(schedulingConstraints={"topology": [{"key": "rack"}]})],
+            None,
+            Code.UNSCHEDULABLE,
+            "workload aware preemption is not supported for pod groups with scheduling constraints",
+        ),
+        ([group()], "Never", Code.UNSCHEDULABLE, "not eligible due to preemptionPolicy=Never."),
+        ([group()], None, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS.message),
+    ],
+)
+def test_when_nobody_is_evicted_for_a_group(known: list[PodGroup], policy: str | None, code: Code, text: str) -> None:
+    handle = FakeHandle(
+        gates={"WorkloadAwarePreemption": True}, known_objects={"PodGroup": known, "PodDisruptionBudget": []}
+    )
+    plugin = make_plugin("DefaultPreemption", handle=handle)
+    pods = (member("p", "important", preemption_policy=policy),)
+    status = plugin.pod_group_post_filter(PodGroupInfo("default", "important", pods), Trial([], {}))
+    assert (status.code, status.message) == (code, text)
+
+
+def test_pods_of_a_group_are_gated_while_victims_of_the_group_leave() -> None:
+    handle = FakeHandle(gates={"WorkloadAwarePreemption": True}, known_objects={"PodGroup": [group()]})
+    plugin = make_plugin("DefaultPreemption", handle=handle)
+    one = member("p", "important")
+    assert plugin.pre_enqueue(one) is None
+    handle.preempting_for.add("important")
+    assert plugin.pre_enqueue(one).message == "waiting for the preemption for this pod group to be finished"
+    assert plugin.pre_enqueue(member("q", "unknown")) is None

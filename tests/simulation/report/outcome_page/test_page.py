@@ -1,0 +1,165 @@
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from trio_sched.cli.main import main
+from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.simulation.history import Timeline
+from trio_sched.simulation.missing_pods import MissingPods
+from trio_sched.simulation.node_usage import NodeGroup, NodeReport, Usage
+from trio_sched.simulation.outcome import Eviction, Outcome, Placement, Waiting
+from trio_sched.simulation.report.outcome_page import outcome_as_page
+
+EVIL = "<script>alert('x')</script>\"'&"
+VOID = {"meta", "rect", "line", "path", "circle"}
+
+
+class Reader(HTMLParser):
+    """Reads a page; fails where tags do not match."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """The colour of every cell with its description."""
+        pairs = zip(self.attributes, self.attributes[1:], strict=False)
+        return [(style, title) for (name, style), (other, title) in pairs if (name, other) == ("class", "title")]
+
+
+def usage(cpu: int, *, of: int = 4000, pods: int = 1) -> Usage:
+    return Usage(
+        pods=pods,
+        pods_allocatable=10,
+        requested={"cpu": cpu, "memory": 0},
+        allocatable={"cpu": of, "memory": 8 << 30},
+    )
+
+
+def outcome(name: str = "n", *, nodes: int = 1, cpu: int = 1000, timeline: Timeline | None = None) -> Outcome:
+    reports = tuple(NodeReport(name=f"{name}{i}", pool=name, zone=name, usage=usage(cpu)) for i in range(nodes))
+    group = NodeGroup(name=name, nodes=nodes, usage=usage(cpu), fragmentation={"cpu": 0.25, "memory": None})
+    placed = Placement(namespace=name, pod=name, workload=name, node=name, phase=name, seconds_to_schedule=1.0)
+    return Outcome(
+        placements=(placed,),
+        waiting=(Waiting(reason=name, message=name, pods=(name,) * 30),),
+        missing=(MissingPods(namespace=name, kind=name, workload=name, pods=2, message=name),),
+        evictions=(Eviction(pod=name, by=name, node=name, at_seconds=3.0),),
+        claims=(),
+        devices=(),
+        groups=(),
+        nodes=reports,
+        pools=(group,),
+        zones=(group,),
+        time_to_schedule=None,
+        timeline=timeline
+        or Timeline(arrivals=(0.0, 5.0), placements=(1.0,), preemptions=(3.0,), requested=((0.0, 0, 0),)),
+        simulated_seconds=10.0,
+        settled=True,
+    )
+
+
+def test_everything_is_on_the_page(small_cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["simulate", "-f", str(small_cluster), "-o", "html", "--explain", "web-1"]
+    assert main(arguments) == ExitCode.OK
+    page = Reader(capsys.readouterr().out)
+    for heading in ("Pools", "Nodes", "Timeline", "Pending", "Preemptions", "Why: default/web-1"):
+        assert heading in page.words
+    assert "default/huge" in page.text
+    assert "0/2 nodes are available: 2 Insufficient cpu." in page.text
+    assert page.tags.count("svg") == 2
+    cpu = sorted(title for _style, title in page.cells if title.endswith(" %") and " cpu, " in title)
+    assert [title.split(":")[0] for title in cpu] == ["a", "b"]
+
+
+def test_nothing_is_fetched_and_nothing_runs() -> None:
+    text = outcome_as_page(outcome())
+    page = Reader(text)
+    assert not {"script", "link", "img", "iframe", "object", "base"} & set(page.tags)
+    assert not [name for name, _value in page.attributes if name in ("src", "href") or name.startswith("on")]
+    assert "url(" not in text
+    assert "@import" not in text
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+
+
+def test_names_and_messages_are_escaped_wherever_they_are_shown() -> None:
+    page = Reader(outcome_as_page(outcome(EVIL)))
+    assert "script" not in page.tags
+    assert page.words.count(EVIL) >= 5
+    assert any(title.startswith(f"{EVIL}0: ") for _style, title in page.cells)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "style"), [(0, "h0"), (399, "h0"), (400, "h1"), (3999, "h9"), (4000, "h9"), (4001, "h10")]
+)
+def test_the_colour_of_a_cell_is_what_is_requested(cpu: int, style: str) -> None:
+    page = Reader(outcome_as_page(outcome(cpu=cpu)))
+    (found,) = [style for style, title in page.cells if " cpu, " in title]
+    assert found == style
+
+
+def test_light_and_dark_define_the_same_colours() -> None:
+    text = outcome_as_page(outcome())
+    light, dark = re.findall(r":root\{([^}]*)\}", text)
+    names = [set(re.findall(r"--[a-z0-9]+(?=:)", part)) for part in (light, dark)]
+    assert names[0] == names[1]
+    assert set(re.findall(r"var\((--[a-z0-9]+)\)", text)) <= names[0]
+
+
+def test_long_lists_of_pods_are_cut_short() -> None:
+    assert "and 10 more" in Reader(outcome_as_page(outcome())).text
+
+
+def test_large_clusters_have_small_cells_and_short_lines() -> None:
+    moments = tuple(float(i) / 7 for i in range(20_000))
+    steps = tuple((moment, i, i) for i, moment in enumerate(moments))
+    many = Timeline(arrivals=moments, placements=moments, preemptions=moments, requested=steps)
+    text = outcome_as_page(outcome(nodes=5000, timeline=many))
+    assert 'class="cells small"' in text
+    assert len(text) < 2_000_000
+
+
+def test_lines_begin_and_end_at_the_edges_of_the_chart() -> None:
+    text = outcome_as_page(outcome())
+    # The second pod is created in the middle: two steps of half the height.
+    assert re.search(r'class="line three" d="M56\.0 103\.0H524\.\d+V10\.0H992\.0"', text)
+
+
+def test_a_cluster_in_which_nothing_happens_has_a_page() -> None:
+    nothing = Timeline(arrivals=(), placements=(), preemptions=(), requested=((0.0, 0, 0),))
+    assert "No pod was created or placed." in Reader(outcome_as_page(outcome(timeline=nothing))).text
+
+
+def test_counts_have_whole_numbers_at_the_axis(small_cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = Timeline(arrivals=(0.0,), placements=(), preemptions=(), requested=((0.0, 0, 0),))
+    labels = re.findall(r'text-anchor="end">([^<]*)<', outcome_as_page(outcome(timeline=one)))
+    assert labels[:2] == ["0", "1"]

@@ -1,0 +1,124 @@
+"""What plugins do in a simulation: real requests while the simulated time stands still."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+import trio
+from plugin_base import PluginBase
+from trio.testing import MockClock
+
+from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.daemon.limits import BLOCKING_SECONDS
+from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
+from trio_sched.simulation.simulated_run import Plan, run_simulation
+from trio_sched.simulator.manifests.manifest_checks import check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.testing.cluster_settings import cluster_settings
+
+
+class Respond(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        time.sleep(1.5 * BLOCKING_SECONDS)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"5")
+
+    def log_message(self, *_args: Any) -> None: ...
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    server = HTTPServer(("127.0.0.1", 0), Respond)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def plan_with(plugin: type[PluginBase], begins: datetime = datetime(2026, 3, 1, tzinfo=UTC)) -> Plan:
+    """A node, and a pod that fits there."""
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    }
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+    settings = cluster_settings(None, DEFAULT_GATES, [plugin], False)
+    manifests = check_manifests([Manifest(node), Manifest(pod)]).manifests
+    return Plan(settings=settings, manifests=manifests, seed=0, begins=begins)
+
+
+async def test_it_waits_for_the_time_at_which_a_plugin_wants_a_gated_pod_to_be_tried(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class AtNoon(PluginBase):
+        @hookimpl
+        def pre_enqueue(self, pod: Pod) -> Status | None:
+            left = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() - self.handle.wall_seconds()
+            if left <= 0:
+                return None
+            self.handle.retry_after(pod, left)
+            return unschedulable("until noon")
+
+    outcome = await run_simulation(plan_with(AtNoon, datetime(2026, 3, 1, 3, tzinfo=UTC)), lambda _decided, _all: None)
+    assert [one.node for one in outcome.placements] == ["n"]
+    assert 9 * 3600 <= outcome.simulated_seconds < 9 * 3600 + 5
+    assert outcome.settled
+    assert "only after a flush" not in caplog.text
+
+
+async def test_pods_that_are_kept_moving_at_one_instant_are_told(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_sched.simulation.stall_detector.LIMIT_SECONDS", 0.2)
+
+    class Restless(PluginBase):
+        @hookimpl
+        def pre_filter(self, pod: Pod) -> Status | None:
+            if "stands still" in caplog.text:
+                return None
+            self.handle.activate([pod])
+            return unschedulable("not yet")
+
+    outcome = await run_simulation(plan_with(Restless), lambda _decided, _all: None)
+    assert [one.node for one in outcome.placements] == ["n"]
+    (warning,) = [record for record in caplog.records if "stands still" in record.message]
+    assert re.search(r"pods were tried \d+ times at one instant", warning.message)
+
+
+async def test_plugins_make_real_requests_in_no_simulated_time(
+    url: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Asking(PluginBase):
+        load: int | None = None
+
+        @hookimpl
+        async def run(self) -> None:
+            began = trio.current_time()
+            self.load = int((await self.handle.http.get(url)).text)
+            type(self).log.append(trio.current_time() - began)
+
+        @hookimpl
+        def pre_filter(self, pod: Pod) -> Status | None:
+            if self.load is None:
+                self.handle.retry_after(pod, 5)
+                return unschedulable("no data yet")
+            type(self).log.append(self.load)
+            return None
+
+    await run_simulation(plan_with(Asking), lambda _decided, _all: None)
+    assert Asking.log[0] == 0
+    assert Asking.log[-1] == 5
+    assert "blocks the scheduler" not in caplog.text

@@ -1,0 +1,1 @@
+"""Types of all nodes, by the declarations of functions and variables."""

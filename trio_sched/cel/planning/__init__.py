@@ -1,0 +1,1 @@
+"""From a checked tree to a closure per node: the program."""

@@ -1,0 +1,272 @@
+"""Macros that go over lists and maps, with the cost of what they stand for in the original.
+
+What goes wrong with an element is kept while the others are looked at: costs count them, and for ``all`` and ``exists``
+another element may still decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from attrs import frozen
+
+from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
+from trio_sched.cel.library.sorting import sorted_by
+from trio_sched.cel.planning.calls import Fixed
+from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.chains import Step, shown
+from trio_sched.cel.runtime.costs import LIST, self_comparison_cost
+from trio_sched.cel.values.values import FAILED, MISSING, CelMap, Value, go_type, map_key, type_name
+
+
+@frozen(eq=False)
+class Loop:
+    """A macro without its meaning."""
+
+    over: Step
+    slots: tuple[int, ...]
+    """Where its variables are: one, or those of index or key and value."""
+    body: Step
+    condition: Step | None
+
+
+def _over(loop: Loop, frame: Frame) -> Iterable[None]:
+    """Set the variables to one element after the other."""
+    values = frame.values
+    over = loop.over(frame)
+    kind = type(over)
+    if len(loop.slots) == 1:
+        (slot,) = loop.slots
+        if kind is list:
+            elements: Iterable[Value] = over
+        elif kind is CelMap:
+            elements = [key for key, _value in over.items()]
+        else:
+            raise EvaluationError(f"got '{go_type(over)}', expected iterable type")
+        for element in elements:
+            frame.charge(0)
+            values[slot] = element
+            yield
+        return
+    first, second = loop.slots
+    if kind is not list and kind is not CelMap:
+        raise EvaluationError(f"unsupported comprehension range type: {go_type(over)}")
+    for key, value in enumerate(over) if kind is list else over.items():
+        frame.charge(0)
+        values[first], values[second] = key, value
+        yield
+
+
+def _quantifier(loop: Loop, stops_at: bool, cost_to_stop: int) -> Step:
+    """``all``, which stops at the first false, and ``exists``, which stops at the first true."""
+    body = loop.body
+
+    def decide(frame: Frame) -> Value:
+        problem: str | None = None
+        decided = False
+        for _ in _over(loop, frame):
+            frame.cost += cost_to_stop
+            if decided:
+                break
+            frame.cost += 1
+            try:
+                found = body(frame)
+                if found is stops_at:
+                    decided = True
+                elif type(found) is not bool:
+                    raise EvaluationError(NO_SUCH_OVERLOAD)
+            except EvaluationError as error:
+                problem = problem or str(error)
+        frame.cost += 1
+        if decided:
+            return stops_at
+        if problem is not None:
+            raise EvaluationError(problem)
+        return not stops_at
+
+    return decide
+
+
+def _all(loop: Loop) -> Step:
+    return _quantifier(loop, False, 2)
+
+
+def _exists(loop: Loop) -> Step:
+    return _quantifier(loop, True, 3)
+
+
+def _holds(frame: Frame, condition: Step) -> bool:
+    found = condition(frame)
+    if type(found) is not bool:
+        raise EvaluationError(NO_SUCH_OVERLOAD)
+    return found
+
+
+def _exists_one(loop: Loop) -> Step:
+    body = loop.body
+
+    def count(frame: Frame) -> Value:
+        hits = 0
+        problem: str | None = None
+        for _ in _over(loop, frame):
+            try:
+                if _holds(frame, body):
+                    frame.cost += 2
+                    hits += 1
+            except EvaluationError as error:
+                problem = str(error)  # the last one is reported
+        frame.cost += 2
+        if problem is not None:
+            raise EvaluationError(problem)
+        return hits == 1
+
+    return count
+
+
+def _to_list(loop: Loop, condition: Step | None, body: Step) -> Step:
+    """``map``, ``filter`` and ``transformList``."""
+    cost = 2 if isinstance(body, Fixed) else 2 + LIST
+
+    def collect(frame: Frame) -> Value:
+        found: list[Value] = []
+        problem: str | None = None
+        for _ in _over(loop, frame):
+            if condition is not None:
+                try:
+                    if not _holds(frame, condition):
+                        continue
+                except EvaluationError as error:
+                    problem = str(error)
+                    continue
+            frame.cost += cost
+            try:
+                found.append(body(frame))
+            except EvaluationError as error:
+                problem = problem or str(error)
+        frame.cost += 1
+        if problem is not None:
+            raise EvaluationError(problem)
+        return found
+
+    return collect
+
+
+def _map(loop: Loop) -> Step:
+    return _to_list(loop, loop.condition, loop.body)
+
+
+def _filter(loop: Loop) -> Step:
+    (slot,) = loop.slots
+
+    def element(frame: Frame) -> Value:
+        frame.cost += 1
+        return frame.values[slot]
+
+    return _to_list(loop, loop.body, element)
+
+
+Insert = Callable[[Frame, CelMap, str | None], None]
+
+
+def _to_map(loop: Loop, insert: Insert) -> Step:
+    def collect(frame: Frame) -> Value:
+        found = CelMap({})
+        problem: str | None = None
+        for _ in _over(loop, frame):
+            try:
+                if loop.condition is not None and not _holds(frame, loop.condition):
+                    continue
+            except EvaluationError as error:
+                problem = str(error)
+                continue
+            try:
+                insert(frame, found, problem)
+            except EvaluationError as error:
+                problem = problem or str(error)
+        frame.cost += 1
+        if problem is not None:
+            raise EvaluationError(problem)
+        return found
+
+    return collect
+
+
+def _transform_map(loop: Loop) -> Step:
+    slot = loop.slots[0]
+    body = loop.body
+
+    def insert(frame: Frame, into: CelMap, problem: str | None) -> None:
+        frame.cost += 1
+        if problem is None:  # otherwise nothing more is evaluated
+            frame.cost += 2
+            value = body(frame)
+            _insert(into, frame.values[slot], value)
+
+    return _to_map(loop, insert)
+
+
+def _transform_map_entry(loop: Loop) -> Step:
+    body = loop.body
+
+    def insert(frame: Frame, into: CelMap, problem: str | None) -> None:
+        frame.cost += 2
+        entries = body(frame)
+        if type(entries) is not CelMap:
+            raise EvaluationError(f"{NO_SUCH_OVERLOAD}: cel.@mapInsert(map, {type_name(entries)})")
+        if problem is None:
+            frame.spend(len(entries))
+            for key, value in entries.items():
+                _insert(into, key, value)
+
+    return _to_map(loop, insert)
+
+
+def _insert(into: CelMap, key: Value, value: Value) -> None:
+    if into.find(key) is not MISSING:
+        raise EvaluationError(f"insert failed: key {shown(key)} already exists")
+    into.entries[map_key(key)] = value
+
+
+QUANTIFIERS: Final[dict[str, Callable[[Loop], Step]]] = {
+    "all": _all,
+    "exists": _exists,
+    "exists_one": _exists_one,
+    "filter": _filter,
+    "map": _map,
+    "transformList": _map,
+    "transformMap": _transform_map,
+    "transformMapEntry": _transform_map_entry,
+}
+"""Macro → what it does; all but ``sortBy``."""
+
+
+def sort_by(over: Step, slots: tuple[int, int], key: Step, *, is_cost_known: bool) -> Step:
+    """``over.sortBy(x, key)``; *slots* are those of the list and of ``x``; *is_cost_known* if the type of keys is."""
+    target_slot, slot = slots
+
+    def once(frame: Frame) -> Value:
+        return frame.values[target_slot]
+
+    def sort(frame: Frame) -> Value:
+        frame.cost += 1
+        problem: str | None = None
+        keys: Value = FAILED
+        try:
+            target = frame.values[target_slot] = over(frame)
+        except EvaluationError as error:
+            problem = str(error)
+            frame.cost += 1
+        else:
+            frame.cost += 1
+            try:
+                keys = keys_of(frame)
+            except EvaluationError as error:
+                problem = str(error)
+        frame.charge(self_comparison_cost(keys) if is_cost_known else 1)
+        if problem is not None:
+            raise EvaluationError(problem)
+        return sorted_by(target, keys)
+
+    keys_of = _to_list(Loop(once, (slot,), key, None), None, key)
+    return sort

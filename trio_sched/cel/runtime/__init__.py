@@ -1,0 +1,1 @@
+"""What evaluated expressions work with: activations, operators, costs."""

@@ -1,0 +1,1 @@
+"""Values and types of CEL, and the types that Kubernetes adds."""

@@ -1,0 +1,55 @@
+"""The commands beside the daemon: their names, and where they are; a command is imported when it is run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trio_sched.errors import nearest_name
+
+if TYPE_CHECKING:
+    import click
+
+NAME: Final = "trio-sched"
+"""The name of the program."""
+
+
+class LazyCommand(NamedTuple):
+    """A command that is not imported yet."""
+
+    module: str
+    attribute: str
+    short_help: str
+
+    def load(self) -> click.Command:
+        """Import it."""
+        command: click.Command = getattr(import_module(f"trio_sched.cli.commands.{self.module}"), self.attribute)
+        return command
+
+
+COMMANDS: Final = {
+    "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster from files on an embedded API server."),
+    "compare": LazyCommand("compare", "compare", "Schedule a cluster from files in two ways, and show what differs."),
+    "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
+    "new-plugin": LazyCommand("new_plugin", "new_plugin", "Write a package with a plugin that works."),
+    "check-config": LazyCommand(
+        "check_config", "check_config", "Say everything that is wrong with configuration files."
+    ),
+    "rbac": LazyCommand("rbac", "rbac", "Print the roles that a configuration needs."),
+    "convert-config": LazyCommand(
+        "convert_config", "convert_config", "Print a configuration of a former version in v1."
+    ),
+    "completion": LazyCommand("completion", "completion", "Print a script that completes commands in a shell."),
+}
+"""By their names, in the order of ``--help``."""
+
+
+def near_command(word: str) -> str | None:
+    """The name of the command that *word* may have been meant to be; None if none is near."""
+    return nearest_name(word, COMMANDS)
+
+
+def listed_commands() -> str:
+    """The names of all commands, in a sentence."""
+    *names, last = COMMANDS
+    return f"{', '.join(names)} and {last}"

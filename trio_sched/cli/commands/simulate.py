@@ -1,0 +1,242 @@
+"""``trio-sched simulate``: schedules a cluster that is described in files."""
+
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import trio
+from attrs import frozen
+
+from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.commands.simulation_options import (
+    one_error,
+    refuse_extenders,
+    run_plan,
+    set_up_log,
+    settings_of,
+    simulation_options,
+)
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
+from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.daemon.reload import ReloadRequests
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.errors import first_leaf
+from trio_sched.kube_client.files import describe_os_error
+from trio_sched.simulation.cluster_files import ClusterFiles, FileName, cluster_options
+from trio_sched.simulation.explanations import CannotExplain, check_explained
+from trio_sched.simulation.outcome import Outcome
+from trio_sched.simulation.simulated_run import Plan, scheduler_names, serve_until_signal
+from trio_sched.simulator.manifests.manifests import Manifest
+
+
+def _read_address(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, int] | None:
+    """``HOST:PORT``, the host possibly in brackets or left out."""
+    if text is None:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdecimal()) or len(port) > 5 or int(port) > 65535:
+        raise click.BadParameter(f"{text!r} is no HOST:PORT; write for example 127.0.0.1:8001")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@click.command(short_help="Schedule a cluster from files on an embedded API server.")
+@cluster_options
+@click.option(
+    "--config", type=FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml", "html"]),
+    default="table",
+    show_default=True,
+    help="How to show it.",
+)
+@click.option("--pods", "every_pod", is_flag=True, help="In the table, list every pod instead of every workload.")
+@click.option("--nodes", "every_node", is_flag=True, help="In the table, list every node of a large cluster.")
+@click.option(
+    "--explain",
+    "explained",
+    metavar="POD",
+    multiple=True,
+    help="Show what every plugin says of every node for this pod, or for one of this workload, NAMESPACE/NAME. "
+    "May be repeated.",
+)
+@click.option(
+    "--serve",
+    "address",
+    metavar="HOST:PORT",
+    callback=_read_address,
+    help="Keep the cluster alive at HOST:PORT for kubectl, in real time.",
+)
+@simulation_options
+@plugin_options
+@click.option(
+    "--trace-plugins",
+    metavar="PODS",
+    default="",
+    help="Show on stderr every call of plugins and its answer, for pods like namespace/name* or app=web.",
+)
+@click.option(
+    "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
+)
+def simulate(
+    files: tuple[Path, ...],
+    lenient: bool,
+    strict: bool,
+    patterns: tuple[str, ...],
+    taken_over: tuple[str, ...],
+    config: Path | None,
+    feature_gates: str,
+    output: str,
+    every_pod: bool,
+    every_node: bool,
+    explained: tuple[str, ...],
+    seed: int,
+    for_seconds: float | None,
+    begins: datetime | None,
+    address: tuple[str, int] | None,
+    failure_policies: str,
+    trace_plugins: str,
+    verbosity: int,
+    **plugins: Any,
+) -> ExitCode:
+    """Schedule the cluster that is described in files, and show what becomes of it.
+
+    The real daemon runs on an API server in memory, and pretend kubelets start what it places. Time is simulated, so
+    minutes pass at once; with --serve it is real, and kubectl can look on and interfere.
+    """
+    if address is not None and (for_seconds is not None or output != "table" or every_pod or every_node or explained):
+        raise click.UsageError(
+            "--serve shows nothing by itself; leave out --for, --output, --pods, --nodes and --explain"
+        )
+    if address is not None and begins is not None:
+        raise click.UsageError("--serve runs in real time; leave out --begin")
+    set_up_log(verbosity)
+    cluster = ClusterFiles(files=files, lenient=lenient, strict=strict, patterns=patterns, taken_over=taken_over)
+    with one_error():
+        own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
+        if trace_plugins:
+            own_flags.append(f"--trace-plugins={trace_plugins}")
+            logging.getLogger("trio_sched.daemon.plugins.plugin_trace").setLevel(logging.INFO)
+        read_settings = partial(settings_of, config, feature_gates, selection_of(plugins), own_flags)
+        settings = read_settings()
+        if address is None:
+            refuse_extenders(settings)
+        with shown_progress() as progress:
+            manifests = cluster.load(scheduler_names(settings), begin=progress.begin)
+            _check_explained(explained, manifests)
+            plan = Plan(
+                settings=settings,
+                manifests=manifests,
+                seed=seed,
+                begins=begins or datetime.now(UTC),
+                for_seconds=for_seconds,
+                explained=lambda _outcome: dict.fromkeys(explained, ()),
+            )
+            outcome = run_plan(plan, progress) if address is None else None
+        if outcome is not None:
+            _show(outcome, output, every_pod=every_pod, every_node=every_node)
+        elif address is not None:
+            watched = partial(_watched, config, selection_of(plugins))
+            _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
+    return ExitCode.OK
+
+
+def _check_explained(names: tuple[str, ...], manifests: list[Manifest]) -> None:
+    """Refuse names that can be those of no pod.
+
+    Raises:
+        click.UsageError: there is such a name.
+    """
+    try:
+        check_explained(names, manifests)
+    except CannotExplain as error:
+        raise click.UsageError(str(error)) from error
+
+
+@frozen
+class _Files:
+    """What the options name, read anew when it has changed."""
+
+    path: str
+    read: Callable[[], DaemonSettings]
+
+
+def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
+    """The files whose change is a reason to reload."""
+    return [*([str(config)] if config else []), *selection.watched_files()]
+
+
+def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -> None:
+    """Print *outcome*; what only another form of it needs is not imported."""
+    if output == "json":
+        from trio_sched.simulation.report.outcome_data import outcome_as_data
+
+        click.echo(msgspec.json.format(msgspec.json.encode(outcome_as_data(outcome)), indent=2))
+    elif output == "yaml":
+        import yaml
+
+        from trio_sched.simulation.report.outcome_data import outcome_as_data
+
+        click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
+    elif output == "html":
+        from trio_sched.simulation.report.outcome_page import outcome_as_page
+
+        click.echo(outcome_as_page(outcome), nl=False)
+    else:
+        from trio_sched.cli.process.terminal import answer_console
+        from trio_sched.simulation.report.outcome_text import outcome_as_tables
+
+        console = answer_console()
+        for part in outcome_as_tables(outcome, every_pod=every_pod, every_node=every_node):
+            console.print(part)
+
+
+def _serve(plan: Plan, host: str, port: int, reload: ReloadRequests) -> None:
+    """Serve until a signal; the kubeconfig exists as long as the cluster.
+
+    Raises:
+        click.ClickException: the address cannot be listened on.
+        BaseExceptionGroup: of all other errors.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="trio-sched-"))
+    refused: OSError | None = None
+    try:
+        trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig"), reload))
+    except* OSError as group:
+        refused = first_leaf(group)
+    finally:
+        shutil.rmtree(folder)
+    if refused is not None:
+        raise click.ClickException(f"cannot serve at {host}:{port}: {describe_os_error(refused)}")
+
+
+def _announce(path: Path, url: str) -> None:
+    path.write_text(json.dumps(_kubeconfig(url), indent=2), encoding="utf-8")
+    click.echo(
+        f"The cluster is alive at {url}. In another terminal:\n\n  kubectl --kubeconfig {path} get pods -A -o wide\n"
+    )
+    click.echo("Ctrl-C ends it.", err=True)
+
+
+def _kubeconfig(url: str) -> dict[str, object]:
+    """JSON is YAML; it has a token only because kubectl prompts for a password otherwise."""
+    name = "trio-sched-simulator"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": {"server": url}}],
+        "users": [{"name": name, "user": {"token": "anybody"}}],
+    }

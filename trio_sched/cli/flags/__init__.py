@@ -1,0 +1,1 @@
+"""Flags, as Go reads them, and what follows from them."""

@@ -1,0 +1,1 @@
+"""Which plugins there are: installed ones, files, and what flags allow."""

@@ -1,0 +1,1 @@
+"""Standard streams, exit codes and signals."""

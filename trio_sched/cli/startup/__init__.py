@@ -1,0 +1,1 @@
+"""From flags and files to the settings of the daemon."""

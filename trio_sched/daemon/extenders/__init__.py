@@ -1,0 +1,1 @@
+"""Calls of extenders: webhooks that filter, score, preempt and bind."""

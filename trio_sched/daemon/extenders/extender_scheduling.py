@@ -1,0 +1,182 @@
+"""Schedules the pods in which extenders are interested, one after the other, without delaying other pods.
+
+Extenders are called for one pod at a time, as by kube-scheduler. Until one responds, all other pods are scheduled, so
+its response is about a cluster that may have changed: the nodes it left are evaluated again before a pod is assumed.
+
+Pods wait for their turn in the order of the queue. They are not in flight meanwhile, so no cluster events have to be
+kept for them, however slow the extender is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import define, evolve, field
+
+from trio_sched.daemon.extenders.extender_error import ExtenderError
+from trio_sched.daemon.extenders.extenders import Extenders
+from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
+from trio_sched.engine.evaluation.decision import Decision, SchedulingFailure
+from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
+from trio_sched.engine.hooks.attempt_trace import AttemptTracer
+from trio_sched.engine.queue.pod_heap import PodHeap
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.plugin_api.status import Status, failure
+
+if TYPE_CHECKING:
+    from trio_sched.engine.pod_groups.pod_group_cycle import (  # only where pod groups are scheduled
+        AskExtenders,
+        ExtendersAnswer,
+    )
+
+log = logging.getLogger(__name__)
+
+HandleDecision = Callable[[QueuedPodInfo, Decision, trio.Nursery], Awaitable[None]]
+"""Acts on a decision; if a node was found, without a checkpoint before the pod is assumed."""
+SkipPodSchedule = Callable[[QueuedPodInfo], bool]
+"""Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
+
+
+@define(eq=False, kw_only=True)
+class ExtenderScheduling:
+    """Takes over the pods in which extenders are interested, and schedules them."""
+
+    scheduler: Scheduler
+    unassigned: UnassignedPods
+    extenders: Extenders
+    tracer: AttemptTracer | None = None
+    """None if attempts are not traced."""
+    _queue: PodHeap = field(factory=lambda: PodHeap(lambda info: info.sort_key))
+    _wake_up: WakeUp = field(factory=WakeUp)
+
+    def take_over(self, info: QueuedPodInfo) -> bool:
+        """Take over a popped pod if an extender is interested in it; returns whether that is so."""
+        if not self.extenders.is_interested(info.pod):
+            return False
+        self.scheduler.set_aside(info)
+        known = self._queue.get(info.key)
+        if known is not None and known.uid == info.uid:  # it was changed while it waits, and keeps its position
+            known.replace_pod(info.pod)
+        else:
+            self._queue.push(info)
+            self._wake_up.set()
+        return True
+
+    def waits(self, key: str) -> bool:
+        """Whether the pod called *key* waits for its turn."""
+        return key in self._queue
+
+    @property
+    def queued_count(self) -> int:
+        """How many pods wait for their turn."""
+        return len(self._queue)
+
+    async def run(
+        self, handle_decision: HandleDecision, skip_pod_schedule: SkipPodSchedule, nursery: trio.Nursery
+    ) -> None:
+        """Schedule for ever.
+
+        Args:
+            handle_decision: acts on a decision.
+            skip_pod_schedule: whether a pod must not be scheduled.
+            nursery: for pods that need tasks of their own.
+        """
+        while True:
+            info = self._queue.pop()
+            if info is None:
+                await self._wake_up.wait()
+                continue
+            if self._resume(info) and not self._must_skip(info, skip_pod_schedule):
+                if self.tracer is not None:
+                    info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
+                decision = await self._decide(info, skip_pod_schedule)
+                if decision is not None:
+                    await handle_decision(info, decision, nursery)
+            await trio.lowlevel.checkpoint()
+
+    def _resume(self, info: QueuedPodInfo) -> bool:
+        """Whether this pod is still to be scheduled; if so it is in flight from now on."""
+        known = self.unassigned.get(info.key)
+        info.attempt_began = trio.current_time()
+        return known is not None and known.uid == info.uid and self.scheduler.resume(info)
+
+    def _must_skip(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> bool:
+        """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
+        known = self.unassigned.get(info.key)
+        has_profile = info.pod.scheduler_name in self.scheduler.profiles  # a reload can have taken it away
+        if known is None or known.uid != info.uid or not has_profile or skip_pod_schedule(info):
+            self.scheduler.skip(info)
+            if info.trace is not None:
+                info.trace.given_up()
+            return True
+        if known is not info.pod:
+            info.replace_pod(known)
+        return False
+
+    async def _decide(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> Decision | None:
+        """The decision on the pod; None if it is not to be scheduled any more."""
+        feasible = self.scheduler.find_feasible_nodes(info)
+        if isinstance(feasible, SchedulingFailure):
+            return feasible
+        find_again = partial(self.scheduler.find_feasible_nodes, info, nominated_first=False)
+        try:
+            feasible, result = await self._call_extenders(info, feasible, find_again)
+        except _NoneFeasible as unplaced:
+            return None if self._must_skip(info, skip_pod_schedule) else unplaced.outcome
+        return (
+            None
+            if self._must_skip(info, skip_pod_schedule)
+            else self.scheduler.select_host_among(info, feasible, result)
+        )
+
+    async def ask_for_group(self, step: AskExtenders) -> ExtendersAnswer:
+        """Call the extenders for a pod of a group that is being scheduled."""
+        try:
+            return await self._call_extenders(step.info, step.feasible, step.find_again)
+        except _NoneFeasible as unplaced:
+            return unplaced.outcome
+
+    async def _call_extenders(
+        self,
+        info: QueuedPodInfo,
+        feasible: NodesForExtenders,
+        find_again: Callable[[], NodesForExtenders | SchedulingFailure],
+    ) -> tuple[NodesForExtenders, ExtenderResult]:
+        """Call the extenders for the feasible nodes: first for the pod's nominated node; if that is left, for no other.
+
+        Raises:
+            _NoneFeasible: there are no feasible nodes, or an extender failed.
+        """
+        earlier: dict[str, Status] = {}
+        if feasible.only_nominated:
+            try:
+                result = await self.extenders.filter_and_prioritize(info.pod, feasible.nodes)
+            except ExtenderError as problem:
+                log.error("evaluating the nominated node failed: %s", problem, extra={"pod": info.key})
+            else:
+                if result.names:
+                    return feasible, result
+                earlier.update(result.statuses)
+            found = find_again()
+            if isinstance(found, SchedulingFailure):
+                raise _NoneFeasible(found)
+            feasible = found
+        try:
+            result = await self.extenders.filter_and_prioritize(info.pod, feasible.nodes)
+        except ExtenderError as problem:
+            raise _NoneFeasible(SchedulingFailure(failure(problem))) from problem
+        return feasible, evolve(result, statuses={**earlier, **result.statuses})
+
+
+class _NoneFeasible(Exception):
+    """No node can be selected: none is feasible, or an extender failed."""
+
+    def __init__(self, outcome: SchedulingFailure) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome

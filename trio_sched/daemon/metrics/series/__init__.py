@@ -1,0 +1,1 @@
+"""Where the values of the metrics come from."""

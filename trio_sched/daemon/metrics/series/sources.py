@@ -1,0 +1,75 @@
+"""What is counted in one daemon, and where; light to import, because every start does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.daemon.metrics.options import MetricsOptions
+from trio_sched.daemon.metrics.recorder import MetricRecorder
+from trio_sched.daemon.metrics.requests import RequestLog
+from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
+from trio_sched.daemon.metrics.series.serving import HealthChecks, ServingMetrics
+from trio_sched.daemon.writes.work_pool import Jobs
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.watch import Reflector
+from trio_sched.objects.pod import Pod
+
+
+@define(eq=False, kw_only=True)
+class Sources:
+    """What counts, and what is looked at when metrics are shown."""
+
+    options: MetricsOptions
+    gates: FeatureGates
+    scheduler: Scheduler
+    clients: Mapping[str, KubeClient]
+    """By their names in metrics."""
+    pools: Mapping[str, Jobs]
+    """Likewise."""
+    binding: Callable[[], int]
+    """Returns how many pods are in their binding cycle."""
+    unsent_events: Callable[[], int]
+    dropped_events: Callable[[], int]
+    cache_checks: Callable[[], tuple[int, Mapping[str, int]]]
+    """Returns how often the cache was compared with the API server, and the objects that differed, by difference."""
+    reloads: Callable[[], tuple[Mapping[str, int], bool]]
+    """Returns the number of reloads by result, and whether the last one has succeeded."""
+    recorder: MetricRecorder = field(factory=MetricRecorder)
+    serving: ServingMetrics = field(factory=ServingMetrics)
+    health_checks: HealthChecks = field(factory=HealthChecks)
+    of_plugins: PluginMetricRegistry = field(factory=PluginMetricRegistry)
+    """What plugins count through their handles."""
+    reflectors: list[Reflector[Any]] = field(factory=list)
+    """Of all kinds that are watched."""
+    pods: Reflector[Pod] | None = None
+    """The one of pods, once it runs."""
+    logs: list[RequestLog] = field(factory=list, init=False)
+    """The requests of each client."""
+    shows_information: bool = field(default=True, init=False)
+    """Whether this build is described; not after a reset."""
+
+    def __attrs_post_init__(self) -> None:
+        for client in self.clients.values():
+            self.observe(client)
+
+    def observe(self, client: KubeClient) -> None:
+        """Count the requests of *client* too."""
+        client.observer = log = RequestLog(client.settings.server.partition("://")[2].partition("/")[0])
+        self.logs.append(log)
+
+    def reset(self) -> None:
+        """Forget what was counted under labels, as kube-scheduler does, and what describes this build."""
+        self.shows_information = False
+        self.scheduler.measurements.reset()
+        self.scheduler.plugin_failures.totals.clear()
+        self.scheduler.queue.counters.incoming.clear()
+        self.recorder.reset()
+        self.serving.reset()
+        self.of_plugins.reset()
+        for log in self.logs:
+            log.reset()

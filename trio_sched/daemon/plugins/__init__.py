@@ -1,0 +1,1 @@
+"""What plugins can reach: the handle, writes, jobs, HTTP, tracing."""

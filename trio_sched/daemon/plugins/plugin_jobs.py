@@ -1,0 +1,105 @@
+"""What plugins do in the background: of each plugin so much at once, so that none holds up the others."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.hooks.hook_calls import run_in_background
+from trio_sched.daemon.limits import MAX_PARALLEL_PLUGIN_JOBS, MAX_WAITING_PLUGIN_JOBS
+from trio_sched.daemon.logs.failure_log import exception_to_log
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.hooks.hook_failure import describe_error
+
+log = logging.getLogger(__name__)
+
+Job = Callable[[], Awaitable[None]]
+
+
+@define(eq=False)
+class PluginJobs:
+    """Starts the jobs of a plugin in the order in which they are submitted; failures are logged."""
+
+    submitted: int = field(default=0, init=False)
+    """Jobs so far."""
+    _jobs: dict[str, deque[tuple[str, Job]]] = field(factory=dict, init=False)
+    """By plugin, those that wait, each with its profile."""
+    _running: Counter[str] = field(factory=Counter, init=False)
+    """By plugin."""
+    _nursery: trio.Nursery | None = field(default=None, init=False)
+    _emptied: trio.Event = field(factory=trio.Event, init=False)
+
+    def submit(self, plugin: str, profile: str, job: Job) -> None:
+        """Have *job* run as soon as *plugin* may start another one; returns at once.
+
+        Raises:
+            RuntimeError: too many jobs of the plugin wait.
+        """
+        jobs = self._jobs.setdefault(plugin, deque())
+        if len(jobs) >= MAX_WAITING_PLUGIN_JOBS:
+            raise RuntimeError(f"handle.run_in_background: {len(jobs)} jobs of {plugin} wait already")
+        jobs.append((profile, job))
+        self.submitted += 1
+        self._start(plugin)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs have not been started."""
+        return sum(map(len, self._jobs.values()))
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs wait or run."""
+        return self.waiting + self._running.total()
+
+    def discard_waiting(self) -> None:
+        """Drop the jobs that have not been started."""
+        self._jobs.clear()
+        self._tell_if_emptied()
+
+    async def drained(self) -> None:
+        """Wait until no job waits or runs."""
+        while self.unfinished:
+            self._emptied = trio.Event()
+            await self._emptied.wait()
+
+    async def run(self) -> None:
+        """Run jobs until cancelled."""
+        while True:  # a job can reach, and cancel, the nursery that it runs in
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                try:
+                    for plugin in list(self._jobs):
+                        self._start(plugin)
+                    await trio.sleep_forever()
+                finally:
+                    self._nursery = None
+
+    def _start(self, plugin: str) -> None:
+        jobs = self._jobs[plugin]
+        while self._nursery is not None and jobs and self._running[plugin] < MAX_PARALLEL_PLUGIN_JOBS:
+            profile, job = jobs.popleft()
+            self._running[plugin] += 1
+            self._nursery.start_soon(self._run, plugin, profile, job, name=f"background job of plugin {plugin}")
+
+    async def _run(self, plugin: str, profile: str, job: Job) -> None:
+        try:
+            error = (await run_in_background(BoundHook(plugin, "run_in_background", job))).error
+        finally:
+            self._running[plugin] -= 1
+            if plugin in self._jobs:
+                self._start(plugin)
+            self._tell_if_emptied()
+        if error is not None:
+            fields: dict[str, Any] = {"plugin": plugin, "profile": profile}
+            text = "a background job of plugin %s failed: %s"
+            log.error(text, plugin, describe_error(error), extra=fields, exc_info=exception_to_log(error))
+
+    def _tell_if_emptied(self) -> None:
+        if not self.unfinished:
+            self._emptied.set()

@@ -1,0 +1,1 @@
+"""What happens to the pods of a group: attempts, binding together, eviction, the group's conditions."""

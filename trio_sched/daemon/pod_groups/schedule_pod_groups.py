@@ -1,0 +1,406 @@
+"""Schedules pod groups: pops all pods of a group, finds out whether it fits, and has its pods bound or requeued.
+
+Gangs that are incomplete come first, and a gang that has waited for long may hold places; see
+`trio_sched.engine.pod_groups.gang_recovery` and `trio_sched.engine.pod_groups.gang_places`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import define, evolve, field
+
+from trio_sched.daemon.limits import GANG_CHECK_SECONDS
+from trio_sched.daemon.logs.log_lines import log_line
+from trio_sched.daemon.metrics.recorder import MetricRecorder
+from trio_sched.daemon.pod_groups.gang_eviction import GangEviction
+from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
+from trio_sched.daemon.pod_groups.pod_group_steps import CallExtenders, run_group_steps
+from trio_sched.daemon.pods.binding_cycle import BindingCycle
+from trio_sched.daemon.pods.failure_handler import FailureHandler
+from trio_sched.daemon.pods.gang_binding import GangBinding
+from trio_sched.daemon.pods.pod_status import PodStatusWriter
+from trio_sched.daemon.pods.preemption_executor import HeldPreemption, PreemptionExecutor
+from trio_sched.daemon.pods.waiting_pods import WaitingPods
+from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
+from trio_sched.documents.go_text import quote
+from trio_sched.engine.cache import CacheError
+from trio_sched.engine.evaluation.decision import SchedulingFailure
+from trio_sched.engine.hooks.attempt_trace import AttemptTracer
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.measurements import ObserveCall
+from trio_sched.engine.hooks.plugin_calls import call_pod_group_post_filter
+from trio_sched.engine.pod_group_state import GroupMembers, PodGroupStates
+from trio_sched.engine.pod_groups.gang_places import GangPlaces
+from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
+from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
+from trio_sched.engine.pod_groups.pod_group_explanation import explain
+from trio_sched.engine.pod_groups.pod_group_results import (
+    GroupResult,
+    PodToBind,
+    PodToRequeue,
+    group_unschedulable,
+    outcomes,
+)
+from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.pod_groups import PodGroupInfo
+from trio_sched.plugin_api.status import Status, failure, unschedulable
+from trio_sched.verbosity import V2, V3
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
+
+log = logging.getLogger(__name__)
+
+GANG_PLUGIN = "GangScheduling"
+NO_POST_FILTER = "default preemption plugin is not registered, workload aware preemption is disabled"
+
+
+@define(eq=False, kw_only=True)
+class SchedulePodGroups:
+    """Schedules one group after the other, called by the scheduling loop."""
+
+    scheduler: Scheduler
+    states: PodGroupStates
+    unassigned: UnassignedPods
+    binding: BindingCycle
+    failure_handler: FailureHandler
+    waiting: WaitingPods
+    status_writer: PodStatusWriter
+    reporter: PodGroupReporter
+    preemption_executor: PreemptionExecutor
+    eviction: GangEviction
+    skip_pod_schedule: Callable[[QueuedPodInfo], bool]
+    """Whether there is no point in scheduling a pod."""
+    by_placement: bool
+    """Gate TopologyAwareWorkloadScheduling."""
+    preempts_for_groups: bool
+    """Gate WorkloadAwarePreemption."""
+    preempts_in_background: bool
+    """Gate SchedulerAsyncPreemption."""
+    metrics: MetricRecorder = field(factory=MetricRecorder)
+    tracer: AttemptTracer | None = None
+    extender_scheduling: ExtenderScheduling | None = None
+    places: GangPlaces = field(init=False)
+    recovery: GangRecovery = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.places = GangPlaces(self.states)
+        self.recovery = GangRecovery(states=self.states, min_count=self.min_count)
+
+    def min_count(self, key: str) -> int | None:
+        """How many pods the gang called *key* needs; None if it is no gang, or its profile does not schedule gangs."""
+        group = self.states.get(key)
+        if group is None:
+            return None
+        profile = self.scheduler.profiles.get(next(iter(group.pods.values())).scheduler_name)
+        # Without the plugin kube-scheduler binds the pods of a gang one by one, which then is nothing to be mended.
+        return self.reporter.min_count(key) if profile is not None and GANG_PLUGIN in profile.plugins else None
+
+    # --- between two pods -------------------------------------------------------------------------------------------
+
+    def next_pod(self, now: float) -> QueuedPodInfo | None:
+        """The pod to schedule next: of an incomplete gang if there is one, else the first of the queue."""
+        self.recovery.update(now)
+        while (gang := self.recovery.next_to_try(now)) is not None:
+            for pod in gang.unscheduled_pods:
+                info = self.scheduler.queue.pop_specific(pod, now=now)
+                if info is not None:
+                    return info
+        return self.scheduler.queue.pop()
+
+    def give_up(self, now: float) -> None:
+        """Release the places of gangs that have held them long enough; evict what is left of incomplete gangs."""
+        for key in self.places.holds.take_expired(now):
+            self._release_places(key, now)
+        self.recovery.update(now)
+        for key, pods in self.recovery.take_overdue(now):
+            self.eviction.evict(key, pods)
+
+    def next_check(self, now: float) -> float:
+        """When there may be something to do although no pod was added to the queue."""
+        return max(min(self.recovery.next_check(), self.places.holds.next_check()), now + GANG_CHECK_SECONDS)
+
+    def _release_places(self, key: str, now: float) -> None:
+        group, queue = self.states.get(key), self.scheduler.queue
+        for pod in () if group is None else group.unscheduled_pods:
+            node_name = queue.nominator.node_of(pod.uid)
+            if node_name:
+                queue.nominator.delete(pod.uid)
+                queue.nomination_ended(pod, node_name, now=now)
+                self.status_writer.write_nomination(self.unassigned.get(pod.key) or pod, "")
+
+    # --- one attempt ------------------------------------------------------------------------------------------------
+
+    async def schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
+        """Schedule the group of a popped pod."""
+        key = info.pod.group_key
+        assert key is not None
+        group = self.states.get(key)
+        if group is None:
+            text = f"error while retrieving pod group state: pod group state not found for pod group {key}"
+            self.failure_handler.handle(info, SchedulingFailure(failure(text), nominated_node_name=None))
+            return
+        infos = self._collect(info, group)
+        if not self._share_profile(infos):
+            return
+        kept = []
+        for one in infos:
+            if self.skip_pod_schedule(one):
+                self.scheduler.skip(one)
+            else:
+                kept.append(one)
+        if kept:
+            await self._attempt(group, kept, nursery)
+
+    def _collect(self, info: QueuedPodInfo, group: GroupMembers) -> list[QueuedPodInfo]:
+        """The pods of the attempt: *info*, and all others of its group that can be had, wherever they wait."""
+        now, queue = trio.current_time(), self.scheduler.queue
+        infos = [info]
+        for pod in group.unscheduled_pods:
+            if pod.name != info.pod.name:
+                found = queue.pop_specific(pod, now=now)
+                if found is not None:
+                    found.attempt_began = now
+                    infos.append(found)
+        position = {uid: number for number, uid in enumerate(group.pods)}
+        return in_order(sorted(infos, key=lambda one: position.get(one.uid, 0)))
+
+    def _share_profile(self, infos: list[QueuedPodInfo]) -> bool:
+        """Whether all pods have the schedulerName of one profile; if not, they are dealt with."""
+        first = infos[0].pod.scheduler_name
+        other = next((info.pod.scheduler_name for info in infos if info.pod.scheduler_name != first), None)
+        if other is not None:
+            text = (
+                "all pods in a single pod group should have the same .spec.schedulerName set, "
+                f"got: {quote(first)} and {quote(other)}"
+            )
+            for info in infos:
+                self.failure_handler.handle(info, SchedulingFailure(failure(text)))
+            return False
+        if first not in self.scheduler.profiles:
+            log.error("profile not found for scheduler name %r", first, extra={"pod": infos[0].key})
+            for info in infos:
+                self.scheduler.skip(info)
+            return False
+        return True
+
+    async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> None:
+        began, key = trio.current_time(), group.key
+        profile = self.scheduler.profiles[infos[0].pod.scheduler_name]
+        namespace, _slash, name = key.partition("/")
+        if log.isEnabledFor(V3):
+            log_line(log, V3, "Attempting to schedule pod group", {"podGroup": key})
+        for info in infos:
+            if self.tracer is not None:
+                info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
+        extenders = self.extender_scheduling
+        cycle = PodGroupCycle(
+            scheduler=self.scheduler,
+            profile=profile,
+            infos=infos,
+            group=PodGroupInfo(namespace, name, tuple(info.pod for info in infos)),
+            by_placement=self.by_placement,
+            is_extended=(lambda _pod: False) if extenders is None else extenders.extenders.is_interested,
+        )
+        call_extenders: CallExtenders | None = None if extenders is None else extenders.ask_for_group
+        observe = self._observer(profile.name)
+        with self.preemption_executor.holding([info.uid for info in infos]) as preemptions:
+            result = await run_group_steps(cycle.run(), call_extenders=call_extenders, observe=observe)
+        self.metrics.group_algorithm.observe(trio.current_time() - began)
+        if result.waiting_on_preemption:
+            result = await self._preempt(result, preemptions)
+        if self.preempts_for_groups and result.status is not None and result.status.is_rejected:
+            result = await self._preempt_for_group(cycle, result)
+        self._submit(key, cycle, result, nursery)
+        self._report(key, cycle, result, began)
+
+    def _observer(self, profile: str) -> ObserveCall:
+        measured = self.scheduler.measurements.profiles[profile]
+
+        def observe(_hook: object, label: str, seconds: float) -> None:
+            measured.observe("PostFilter", label, seconds)
+
+        return observe
+
+    # --- preemption -------------------------------------------------------------------------------------------------
+
+    async def _preempt(self, result: GroupResult, preemptions: Iterable[HeldPreemption]) -> GroupResult:
+        """Carry out the preemptions that the group needs: not before, and not for a group that fits nowhere."""
+        for preempt in preemptions:
+            problem = await preempt()
+            if problem is not None:
+                return evolve(result, status=problem, waiting_on_preemption=False)
+        return result
+
+    async def _preempt_for_group(self, cycle: PodGroupCycle, result: GroupResult) -> GroupResult:
+        """Find pods whose eviction makes room for the whole group, and evict them."""
+        found = self._victims(cycle)
+        if isinstance(found, Status):
+            if not found.is_rejected:
+                return evolve(result, status=found, waiting_on_preemption=False)
+            assert result.status is not None
+            reasons = (*result.status.reasons, found.message)
+            return evolve(result, status=evolve(result.status, reasons=reasons))
+        victims, plugin = found
+        group = self.reporter.group(cycle.group.key)
+        if group is not None:
+            problem = await self.preemption_executor.preempt_for_group(
+                group, cycle.group.pods, victims, plugin, in_background=self.preempts_in_background
+            )
+            if problem is not None:
+                return evolve(result, status=problem, waiting_on_preemption=False)
+        return evolve(result, waiting_on_preemption=True)
+
+    def _victims(self, cycle: PodGroupCycle) -> tuple[tuple[Pod, ...], str] | Status:
+        hooks = cycle.profile.pod_group_post_filter
+        if not hooks:
+            return unschedulable(NO_POST_FILTER)
+        try:
+            with PodGroupTrial(cycle) as trial:
+                returned = call_pod_group_post_filter(hooks[0], cycle.group, trial)
+        except HookFailed as failed:
+            self.scheduler.plugin_failures.add(failed, cycle.group.key)
+            return failed.status
+        if returned is None:
+            return unschedulable("preemption is not helpful for scheduling the pod group")
+        return returned if isinstance(returned, Status) else (returned, hooks[0].plugin)
+
+    # --- what follows -----------------------------------------------------------------------------------------------
+
+    def _submit(self, key: str, cycle: PodGroupCycle, result: GroupResult, nursery: trio.Nursery) -> None:
+        infos, now = cycle.infos, trio.current_time()
+        to_bind: list[PodToBind] = []
+        to_requeue: list[PodToRequeue] = []
+        for outcome in outcomes(infos, result):
+            if isinstance(outcome, PodToRequeue):
+                to_requeue.append(outcome)
+            elif self._is_gone(outcome.info):
+                self.scheduler.skip(outcome.info)
+            else:
+                to_bind.append(outcome)
+        if result.status is None:
+            self.places.holds.release(key, now)
+            to_bind, refused = self._enough(key, to_bind)
+            to_requeue += refused
+            self._bind(key, to_bind, nursery)
+        elif result.status.is_rejected and not result.waiting_on_preemption:
+            to_requeue = self._holding_places(key, cycle, result, to_requeue, now)
+        failures = max((info.failure_count for info in infos), default=0)
+        for one in to_requeue:
+            self._back_off_together(one, failures)
+            self.failure_handler.handle(one.info, one.outcome)
+
+    def _is_gone(self, info: QueuedPodInfo) -> bool:
+        """Whether the pod was deleted, or got a node, while a step of the attempt was taken."""
+        known = self.unassigned.get(info.key)
+        return known is None or known.uid != info.uid or known.metadata.deletion_timestamp is not None
+
+    def _enough(self, key: str, to_bind: list[PodToBind]) -> tuple[list[PodToBind], list[PodToRequeue]]:
+        """Those to bind, and those to requeue because too many others are gone."""
+        if len(to_bind) >= self._missing(key):
+            return to_bind, []
+        refused = SchedulingFailure(group_unschedulable())
+        return [], [PodToRequeue(one.info, refused) for one in to_bind]
+
+    def _missing(self, key: str) -> int:
+        """How many pods the gang called *key* needs besides those that are bound."""
+        needed, group = self.min_count(key), self.states.get(key)
+        return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
+
+    def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> None:
+        gang = None
+        if self.min_count(key) is not None:
+            gang = GangBinding(
+                missing=lambda: self._missing(key),
+                is_assumed=self.scheduler.cache.is_assumed,
+                nominate=self._nominate,
+                reject=self._reject_waiting,
+            )
+            for one in to_bind:
+                gang.expect(one.info.uid)
+        for one in to_bind:
+            failed = self._assume_and_bind(one, nursery, gang)
+            if failed is not None:
+                if gang is not None:
+                    gang.failed(one.info.uid)
+                self.failure_handler.handle(one.info, failed)
+
+    def _assume_and_bind(
+        self, one: PodToBind, nursery: trio.Nursery, gang: GangBinding | None
+    ) -> SchedulingFailure | None:
+        info, placed, now = one.info, one.placed, trio.current_time()
+        try:
+            outcome = self.scheduler.assume_and_reserve(info.pod, placed, now=now, trace=info.trace)
+        except CacheError as problem:
+            return SchedulingFailure(failure(problem))
+        if isinstance(outcome, SchedulingFailure):
+            return outcome
+        self.binding.start(nursery, info, placed, outcome, gang)
+        self.scheduler.activate_collected(placed, now=now)
+        return None
+
+    async def _nominate(self, pod: Pod, node_name: str) -> None:
+        await self.status_writer.nominate(self.unassigned.get(pod.key) or pod, node_name)
+
+    def _reject_waiting(self, uid: str, message: str) -> None:
+        waiting = self.waiting.by_uid.get(uid)
+        if waiting is not None:
+            waiting.reject("", message)
+
+    # --- gangs that wait --------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _back_off_together(one: PodToRequeue, failures: int) -> None:
+        """Let the pod back off as long as the others of its group."""
+        info, diagnosis = one.info, one.outcome.diagnosis
+        if diagnosis is not None and (diagnosis.unschedulable_plugins or diagnosis.pending_plugins):
+            info.unschedulable_count = failures
+        else:
+            info.consecutive_errors = failures
+
+    def _holding_places(
+        self, key: str, cycle: PodGroupCycle, result: GroupResult, to_requeue: list[PodToRequeue], now: float
+    ) -> list[PodToRequeue]:
+        """The same outcomes, with nominations to the places that the gang holds."""
+        if self.min_count(key) is None:
+            return to_requeue
+        held = self.places.to_hold(cycle, result, now)
+        return [
+            PodToRequeue(one.info, evolve(one.outcome, nominated_node_name=held[one.info.uid]))
+            if one.info.uid in held
+            else one
+            for one in to_requeue
+        ]
+
+    # --- reports ----------------------------------------------------------------------------------------------------
+
+    def _report(self, key: str, cycle: PodGroupCycle, result: GroupResult, began: float) -> None:
+        status, profile = result.status, cycle.profile.name
+        if status is None:
+            label = "scheduled"
+            log_line(log, V2, "Successfully scheduled a pod group", {"podGroup": key})
+            self.reporter.scheduled(key)
+        elif result.waiting_on_preemption:
+            label = "waiting_on_preemption"
+            log_line(log, V2, "Pod group is waiting for preemption", {"podGroup": key})
+        elif status.is_rejected:
+            label = "unschedulable"
+            log_line(log, V2, "Unable to schedule a pod group", {"podGroup": key, "err": status.message})
+        else:
+            label = "error"
+            log.error("Error scheduling pod group: %s", status.message, extra={"podGroup": key})
+        self.metrics.group_attempts.observe(trio.current_time() - began, label, profile)
+        self.reporter.report(key, result)
+        if status is not None and not result.waiting_on_preemption:
+            group = self.reporter.group(key)
+            constraints = None if group is None else group.spec.scheduling_constraints
+            topology = () if constraints is None else constraints.topology or ()
+            note = explain(result, len(cycle.infos), topology_key=topology[0].key if topology else "")
+            self.reporter.explain(key, note, controller=profile)

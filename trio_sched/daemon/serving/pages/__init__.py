@@ -1,0 +1,1 @@
+"""The endpoints: health, metrics, configuration, profiles, the scheduler's own pages."""

@@ -1,0 +1,59 @@
+"""All endpoints: which path is served by what."""
+
+from __future__ import annotations
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.serving.pages.configz import Configz
+from trio_sched.daemon.serving.pages.debug_flags import DebugFlags
+from trio_sched.daemon.serving.pages.health import PING, Check, HealthEndpoint, passes
+from trio_sched.daemon.serving.pages.liveness import Liveness
+from trio_sched.daemon.serving.pages.pages import MetricsHandler
+from trio_sched.daemon.serving.pages.profiles import Profiles
+from trio_sched.daemon.serving.pages.routes import Routes
+from trio_sched.daemon.serving.pages.scheduler_pages import SchedulerPages
+from trio_sched.daemon.serving.pages.z_pages import flagz, statusz
+from trio_sched.daemon.serving_settings import ServingSettings
+
+
+def build_routes(settings: ServingSettings, assembly: Assembly, liveness: Liveness) -> Routes:
+    """The routes to everything that is served."""
+    config, gates = assembly.settings.config, assembly.settings.gates
+    routes = Routes()
+    for endpoint in _health(assembly, liveness):
+        routes.exact.update(endpoint.handlers())
+    routes.exact["/configz"] = Configz(lambda: assembly.settings.config)
+    pages = assembly.metrics.pages
+    routes.exact["/metrics"] = MetricsHandler(pages.metrics)
+    routes.exact["/metrics/resources"] = MetricsHandler(
+        pages.resources,
+        lambda: assembly.schedule_one.is_running,  # kube-scheduler shows them on the leader only
+    )
+    routes.exact["/metrics/slis"] = MetricsHandler(pages.slis)
+    if gates.enabled("ComponentFlagz"):
+        routes.exact["/flagz"] = flagz(settings.flags)
+    if gates.enabled("ComponentStatusz"):
+        routes.exact["/statusz"] = statusz(".".join(map(str, gates.version)))
+    routes.exact.update(SchedulerPages(assembly).handlers())
+    if config.enable_profiling:
+        for debug in (Profiles(assembly.blocking_hooks.hook_times), DebugFlags(assembly.plugin_trace)):
+            routes.exact.update(debug.handlers())
+            routes.prefixes.update(debug.prefix_handlers())
+    return routes
+
+
+def _health(assembly: Assembly, liveness: Liveness) -> tuple[HealthEndpoint, ...]:
+    # Nothing that kube-scheduler's own check of the election looks at can fail: see /livez for what can.
+    elects = assembly.settings.config.leader_election.leader_elect
+    election = (Check("leaderElection", passes),) if elects else ()
+    ready = (
+        Check("shutdown", lambda: "process is shutting down" if assembly.ending.is_set() else ""),
+        Check("sched-handler-sync", lambda: "" if assembly.synced.is_set() else "handlers are not fully synchronized"),
+    )
+    endpoints = (
+        HealthEndpoint("healthz", election or (PING,)),
+        HealthEndpoint("livez", (PING, *liveness.checks())),
+        HealthEndpoint("readyz", (*election, *ready)),
+    )
+    for endpoint in endpoints:
+        endpoint.record = assembly.metrics.pages.record_check
+    return endpoints

@@ -1,0 +1,119 @@
+"""The watches of nodes, of what plugins need, and of pods: listed side by side, pods delivered last."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from random import Random
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.watching.event_handlers import EventHandlers
+from trio_sched.daemon.watching.watched_kinds import Watched, kind_of
+from trio_sched.kube_client.changes import Changes, Listed
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
+from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.watch import Reflector, WatchErrorLog
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import CustomResource
+
+log = logging.getLogger(__name__)
+
+
+@define(eq=False, kw_only=True)
+class Watches:
+    """Follows pods, nodes, and the other kinds that are wanted; which ones these are can change."""
+
+    client: KubeClient
+    event_handlers: EventHandlers
+    random: Random
+    nodes: Reflector[Node] = field(init=False)
+    pods: Reflector[Pod] = field(init=False)
+    _node_kind: Kind[Node]
+    _pod_kind: Kind[Pod]
+    _scopes: dict[Watched, trio.CancelScope] = field(factory=dict, init=False)
+    """By the name under which plugins read the objects of the kind."""
+    reflectors: list[Reflector[Any]] = field(factory=list, init=False)
+    """Of everything that is followed."""
+    _nursery: trio.Nursery | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        handlers = self.event_handlers
+        self.nodes = Reflector(self.client, self._node_kind, handlers.nodes_changed, self.random)
+        self.pods = Reflector(self.client, self._pod_kind, handlers.pods_changed, self.random)
+        self.reflectors += [self.nodes, self.pods]
+
+    async def run(
+        self, wanted: Mapping[Watched, Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Follow everything that is needed; reports started when all of it has been listed once."""
+        held: list[Listed[Pod] | Changes[Pod]] = []
+        self.pods.deliver = held.append
+        async with trio.open_nursery() as self._nursery:
+            async with trio.open_nursery() as first_lists:
+                first_lists.start_soon(self._nursery.start, self.nodes.run)
+                first_lists.start_soon(self._nursery.start, self.pods.run)
+                first_lists.start_soon(self.follow, wanted)
+            # Only now: so every pod finds its node, and plugins what they read of it.
+            for batch in held:
+                self.event_handlers.pods_changed(batch)
+            self.pods.deliver = self.event_handlers.pods_changed
+            task_status.started()
+
+    async def follow(self, wanted: Iterable[Watched]) -> None:
+        """Begin to follow those of the resources *wanted* that are not followed yet; returns when these are listed."""
+        async with trio.open_nursery() as first_lists:
+            for resource in wanted:
+                found = kind_of(resource)
+                if found is not None and found[0] not in self._scopes:
+                    scope = self._scopes[found[0]] = trio.CancelScope()
+                    first_lists.start_soon(self._start_if_served, *found, scope)
+
+    def follow_only(self, wanted: Collection[Watched]) -> None:
+        """Stop following what is not among the resources *wanted*."""
+        names = {found[0] for found in map(kind_of, wanted) if found is not None}
+        for name in self._scopes.keys() - names:
+            self._scopes.pop(name).cancel()
+            self.event_handlers.object_cache.drop_kind(name)
+
+    async def _start_if_served(self, name: Watched, kind: Kind[Any], scope: trio.CancelScope) -> None:
+        """Follow a kind that the server may not serve, or not allow to be read; then there is nothing to wait for.
+
+        The watch retries all the same, in case the kind is served later.
+        """
+        responded = trio.Event()
+        is_custom = isinstance(name, CustomResource)
+        fix = "; is the CustomResourceDefinition installed? It is watched as soon as it is served" if is_custom else ""
+        deliver = self.event_handlers.handler(name)
+        log_error = WatchErrorLog()
+
+        def handle(batch: Listed[Any] | Changes[Any]) -> None:
+            if scope.cancel_called:
+                return
+            deliver(batch)
+            responded.set()
+
+        def on_error(plural: str, error: KubeClientError) -> None:
+            if not isinstance(error, NotFound | Forbidden):
+                log_error(plural, error)
+            elif not responded.is_set():
+                log.warning("%s cannot be watched, so nothing is known of them: %s%s", plural, error, fix)
+                responded.set()
+
+        reflector = Reflector(self.client, kind, handle, self.random, on_error=on_error)
+        self.reflectors.append(reflector)
+
+        async def follow() -> None:
+            try:
+                with scope:
+                    await reflector.run()
+            finally:
+                self.reflectors.remove(reflector)
+
+        assert self._nursery is not None
+        self._nursery.start_soon(follow, name=f"watch of {kind.plural}")
+        await responded.wait()

@@ -1,0 +1,309 @@
+"""The scheduling cycle of a pod group: one pod after the other is assumed where it fits, and all are reverted.
+
+So the pods that come later see those before them. Whether the group is schedulable is what the permit plugins say once
+a pod is assumed. Then the same places are taken for real (`pod_group_results.outcomes`).
+
+Nothing here waits: what may take time is asked for as a step that the daemon takes (`GroupSteps`). Between the
+placements of a group, when nothing is assumed, it may let other tasks run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from attrs import define, field, frozen
+
+from trio_sched.engine.cache import CacheError
+from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
+from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
+from trio_sched.engine.evaluation.hook_steps import post_filter_steps
+from trio_sched.engine.evaluation.host_selection import select_host
+from trio_sched.engine.evaluation.reservation import PermitWait, reserve_and_permit
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.measurements import status_label
+from trio_sched.engine.hooks.placement_values import check_placement_score_range
+from trio_sched.engine.hooks.plugin_calls import (
+    HookCall,
+    call_normalize_placement_score,
+    call_placement_generate,
+    call_placement_score,
+)
+from trio_sched.engine.pod_groups.pod_group_explanation import shortage
+from trio_sched.engine.pod_groups.pod_group_results import (
+    WAITING_ON_PREEMPTION,
+    GroupResult,
+    PodResult,
+    error_text,
+    group_unschedulable,
+    other_pod_failed,
+)
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.registry.profile import Profile
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo
+from trio_sched.plugin_api.status import Status, failure, unschedulable
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.unlisted_terms import unlisted_pod
+
+T = TypeVar("T")
+
+
+@frozen(eq=False)
+class AskExtenders:
+    """The step of asking extenders about a pod; its result is what they left of which nodes, or a failure."""
+
+    info: QueuedPodInfo
+    feasible: NodesForExtenders
+    find_again: Callable[[], NodesForExtenders | SchedulingFailure]
+    """Finds feasible nodes other than the pod's nominated one."""
+
+
+@frozen(eq=False)
+class Pause:
+    """The step of letting other tasks run; nothing is assumed."""
+
+
+ExtendersAnswer = tuple[NodesForExtenders, ExtenderResult] | SchedulingFailure
+GroupStep = HookCall | AskExtenders | Pause
+GroupSteps = Generator[GroupStep, object, T]
+
+
+@define(eq=False, kw_only=True)
+class PodGroupCycle:
+    """One attempt to schedule the pods of a group."""
+
+    scheduler: Scheduler
+    profile: Profile
+    infos: list[QueuedPodInfo]
+    """In the order in which they are scheduled."""
+    group: PodGroupInfo
+    by_placement: bool = False
+    """Gate TopologyAwareWorkloadScheduling."""
+    is_extended: Callable[[Pod], bool] = lambda _pod: False
+    """Whether extenders are interested in a pod."""
+    _state: CycleState = field(factory=CycleState, init=False)
+    _post_filters: bool = field(default=True, init=False)
+    _asks_extenders: bool = field(default=True, init=False)
+
+    def run(self, *, post_filters: bool = True, ask_extenders: bool = True) -> GroupSteps[GroupResult]:
+        """Find out where the pods fit; nothing is assumed any more at the end.
+
+        Args:
+            post_filters: whether to call them for pods that fit nowhere.
+            ask_extenders: whether to ask the extenders that are interested in a pod.
+        """
+        self._post_filters, self._asks_extenders = post_filters, ask_extenders
+        if not self.by_placement:
+            return (yield from self._in_placement(Placement()))
+        placements = self._generate()
+        if isinstance(placements, Status):
+            return GroupResult(placements)
+        first: GroupResult | None = None
+        found: list[GroupResult] = []
+        for placement in placements:
+            if first is not None:
+                yield Pause()
+            result = yield from self._in_placement(placement)
+            if result.is_error:
+                return result
+            if first is None:
+                first = best = result
+            elif result.fitting > best.fitting:
+                best = result
+            if result.status is None or result.waiting_on_preemption:
+                found.append(result)
+        assert first is not None, "there is a placement"
+        if not found:
+            return self._none_fits(first, best, len(placements))
+        if len(found) > 1:
+            chosen = self._choose(found)
+            if isinstance(chosen, Status):
+                return GroupResult(chosen)
+        else:
+            chosen = found[0]
+        if len(placements) == 1:
+            return chosen
+        # Other tasks may have run since this placement was tried: it is certain only now that it still fits.
+        return (yield from self._in_placement(chosen.placement))
+
+    @staticmethod
+    def _none_fits(first: GroupResult, best: GroupResult, count: int) -> GroupResult:
+        assert first.status is not None
+        why = f"0/{count} placements are available, first placement status: {error_text(first.status)}"
+        return GroupResult(
+            unschedulable(why),
+            first.pods,
+            placement=best.placement,
+            shortage=best.shortage,
+            fitting=best.fitting,
+            placements=count,
+        )
+
+    # --- placements -------------------------------------------------------------------------------------------------
+
+    def _generate(self) -> tuple[Placement, ...] | Status:
+        """The placements to try, at least one; or why there is none."""
+        if not self.profile.placement_generate:
+            return (Placement(),)
+        (hook,) = self.profile.placement_generate
+        measured = self.profile.measured
+        with measured.point("PlacementGenerate") as timer:
+            try:
+                returned = call_placement_generate(hook, self.group, self._nodes(), self._state)
+            except HookFailed as failed:
+                timer.status = status_label(failed.status)
+                return failed.status
+            timer.status = status_label(returned if isinstance(returned, Status) else None)
+        if returned is None:
+            return (Placement(),)
+        if isinstance(returned, Status):
+            return returned
+        return returned or unschedulable("no feasible placements found").by(hook.plugin)
+
+    def _choose(self, results: Sequence[GroupResult]) -> GroupResult | Status:
+        """One of the placements with the highest score."""
+        candidates = [
+            PlacementAssignments(
+                result.placement,
+                self._nodes(result.placement),
+                tuple([(pod.info.pod, pod.placed.node_name) for pod in result.pods if pod.placed is not None]),
+            )
+            for result in results
+        ]
+        totals = np.zeros(len(candidates), dtype=np.int64)
+        with self.profile.measured.point("PlacementScore") as timer:
+            try:
+                for hook in self.profile.placement_score:
+                    scores = call_placement_score(hook, self.group, candidates, self._state)
+                    if hook.normalize is not None:
+                        scores = call_normalize_placement_score(hook, self.group, scores.copy(), self._state)
+                    check_placement_score_range(hook, scores)
+                    totals += scores * hook.weight
+            except HookFailed as failed:
+                timer.status = status_label(failed.status)
+                return failed.status
+        return results[select_host(totals, self.scheduler.rng)]
+
+    def _nodes(self, placement: Placement | None = None) -> NodeColumns:
+        table = self.scheduler.cache.table
+        nodes = NodeColumns(table)
+        if placement is None or placement.node_names is None:
+            return nodes
+        rows = sorted(table.row_of[name] for name in placement.node_names if name in table.row_of)
+        return nodes.take(np.array(rows, dtype=np.intp))
+
+    # --- the pods, one after the other ------------------------------------------------------------------------------
+
+    def _in_placement(self, placement: Placement) -> GroupSteps[GroupResult]:
+        """Schedule the pods to the nodes of *placement*."""
+        result = GroupResult(group_unschedulable(), placement=placement)
+        needs_preemption = False
+        assumed: list[tuple[QueuedPodInfo, ScheduleResult, str | None]] = []
+        try:
+            for info in self.infos:
+                nominated = self.scheduler.queue.nominator.node_of(info.uid)
+                pod = yield from self._schedule(info, placement)
+                result.pods.append(pod)
+                if pod.placed is None:
+                    assert pod.failed is not None
+                    status = pod.failed.status
+                    if status.is_rejected:
+                        if not result.shortage:
+                            nodes = self._nodes(placement)
+                            result.shortage = shortage(info.pod, pod.failed, nodes, self.scheduler.cache.options)
+                        continue
+                    result.status, result.waiting_on_preemption = other_pod_failed(status), False
+                    break
+                result.fitting += 1
+                assumed.append((info, pod.placed, nominated))
+                needs_preemption = needs_preemption or pod.failed is not None
+                if pod.wait is None:
+                    result.waiting_on_preemption = needs_preemption
+                    result.status = group_unschedulable(WAITING_ON_PREEMPTION) if needs_preemption else None
+        finally:  # also if the process ends while a step is taken
+            for info, placed, nominated in reversed(assumed):
+                self._revert(info, placed, nominated)
+        return result
+
+    def _schedule(self, info: QueuedPodInfo, placement: Placement) -> GroupSteps[PodResult]:
+        """Find a node for one pod and assume it there."""
+        failed: SchedulingFailure | None = None
+        decision = yield from self._decide(info, placement.node_names)
+        if isinstance(decision, SchedulingFailure):
+            failed = decision
+            if self._post_filters and failed.diagnosis is not None and self.profile.post_filter:
+                self.scheduler.measurements.post_filters += 1
+                failed = yield from post_filter_steps(self.profile, info.pod, failed, self.scheduler.plugin_failures)
+            if not failed.nominated_node_name:
+                return PodResult(info, failed=failed)
+            state = decision.state if decision.state is not None else CycleState(is_trial=True)
+            decision = ScheduleResult(failed.nominated_node_name, state, 0, 0, self.profile)
+        reserved = self._assume(info.pod, decision)
+        if isinstance(reserved, SchedulingFailure):
+            return PodResult(info, failed=reserved)
+        return PodResult(info, decision, failed, reserved)
+
+    def _decide(self, info: QueuedPodInfo, only: frozenset[str] | None) -> GroupSteps[Decision]:
+        scheduler = self.scheduler
+        if not self._asks_extenders or not self.is_extended(info.pod):
+            with scheduler.trial():
+                return scheduler.decide_in_placement(info, only)
+
+        def find_feasible(*, nominated_first: bool = True) -> NodesForExtenders | SchedulingFailure:
+            with scheduler.trial():
+                return scheduler.find_feasible_nodes(info, nominated_first=nominated_first, placement=only)
+
+        feasible = find_feasible()
+        if isinstance(feasible, SchedulingFailure):
+            return feasible
+        answer = yield AskExtenders(info, feasible, partial(find_feasible, nominated_first=False))
+        if isinstance(answer, SchedulingFailure):
+            return answer
+        assert isinstance(answer, tuple)
+        feasible, left = answer
+        with scheduler.trial():
+            return scheduler.select_host_among(info, feasible, left, placement=only)
+
+    def _assume(self, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
+        try:
+            self.scheduler.assume(pod, placed)
+        except CacheError as problem:
+            return SchedulingFailure(failure(problem))
+        self.scheduler.queue.nominator.delete(pod.uid)
+        self._hide_terms(pod, placed.node_name)
+        outcome = reserve_and_permit(self.profile, pod, placed)
+        if isinstance(outcome, SchedulingFailure):
+            self.scheduler.unreserve_and_forget(pod, placed)
+            self.scheduler.cache.table.unlisted_pods.pop(pod.uid, None)
+        return outcome
+
+    def _hide_terms(self, pod: Pod, node_name: str) -> None:
+        table = self.scheduler.cache.table
+        row = table.row_of.get(node_name)
+        if row is None or pod.spec.affinity is None:
+            return
+        others = [pod_info for uid, pod_info in table.pods[row].items() if uid != pod.uid]
+        unlisted = unlisted_pod(pod, node_name, others, table.unlisted_pods)
+        if unlisted is not None:
+            table.unlisted_pods[pod.uid] = unlisted
+
+    def _revert(self, info: QueuedPodInfo, placed: ScheduleResult, nominated: str | None) -> None:
+        self.scheduler.cache.table.unlisted_pods.pop(info.uid, None)
+        try:
+            self.scheduler.unreserve_and_forget(info.pod, placed)
+        except CacheError:  # it was bound by another scheduler while a step was taken
+            return
+        finally:
+            placed.state.is_trial = False
+        if nominated is not None:
+            self.scheduler.queue.nominator.add(info.pod, nominated)
+
+
+def in_order(infos: Iterable[QueuedPodInfo]) -> list[QueuedPodInfo]:
+    """The order in which the pods of a group are scheduled: by priority, then by when they were tried first."""
+    return sorted(infos, key=lambda info: (-info.pod.priority, info.initial_attempt_timestamp or 0.0))

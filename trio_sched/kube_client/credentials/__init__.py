@@ -1,0 +1,1 @@
+"""Tokens, from files and from exec plugins."""

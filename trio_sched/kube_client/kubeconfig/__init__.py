@@ -1,0 +1,1 @@
+"""The settings of a client, from a kubeconfig or from inside the cluster."""

@@ -1,0 +1,1 @@
+"""A cluster from files on simulated time: its run, its history, its outcome, comparisons and explanations."""

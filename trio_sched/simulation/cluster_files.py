@@ -1,0 +1,217 @@
+"""The options of commands that read a cluster from files, and the cluster as they want it."""
+
+import gc
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+from attrs import frozen
+
+from trio_sched.documents.go_text import printable
+from trio_sched.errors import TrioSchedError
+from trio_sched.simulation.simulated_run import say_on_stderr
+from trio_sched.simulator import load_manifests
+from trio_sched.simulator.errors.not_simulated import notices
+from trio_sched.simulator.manifests.dumps import Rescheduled, pods_of_other_schedulers, reschedule, take_over
+from trio_sched.simulator.manifests.manifest_checks import CheckedManifests
+from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.manifests.missing_objects import missing_objects
+from trio_sched.simulator.manifests.replicas import multiply
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SHOWN_WARNINGS: Final = 20
+_SHOWN_SCHEDULERS: Final = 20
+_SHOWN_FILES: Final = 10
+
+
+class FileName(click.Path):
+    """The name of a file or folder; not empty, which would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name.
+
+        Raises:
+            click.BadParameter: the name is empty, or not one of a file.
+        """
+        if not value:
+            self.fail("the name of a file is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _read_patterns(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """What `--reschedule` selects.
+
+    Raises:
+        click.BadParameter: a text is no pattern of pods.
+    """
+    for text in texts:
+        namespace, slash, name = text.partition("/")
+        if text not in ("all", "pending") and not (namespace and slash and name and "/" not in name):
+            what = "is none of all, pending and NAMESPACE/NAME; write for example shop/web-*"
+            raise click.BadParameter(f"{text!r} {what}")
+    return texts
+
+
+_OPTIONS: Final = (
+    click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        required=True,
+        type=FileName(path_type=Path),
+        help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
+    ),
+    click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning."),
+    click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition."),
+    click.option(
+        "--reschedule",
+        "patterns",
+        metavar="all|pending|NAMESPACE/NAME",
+        multiple=True,
+        callback=_read_patterns,
+        help="Place these pods anew, wherever they are; NAME may have *, as in shop/web-*. May be repeated.",
+    ),
+    click.option(
+        "--as-scheduler",
+        "taken_over",
+        metavar="NAME|all",
+        multiple=True,
+        help="Schedule the pods of the scheduler NAME, too, with the first profile. May be repeated.",
+    ),
+)
+
+
+class IncompleteDump(TrioSchedError):
+    """A dump without the nodes of its pods: nothing can be said of it."""
+
+
+def cluster_options(command: F) -> F:
+    """Add the options whose values `ClusterFiles.of` takes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@frozen(kw_only=True)
+class ClusterFiles:
+    """What to read, and what to change of it."""
+
+    files: tuple[Path, ...]
+    lenient: bool = False
+    strict: bool = False
+    patterns: tuple[str, ...] = ()
+    """Of the pods that are to be placed anew."""
+    taken_over: tuple[str, ...] = ()
+    """The schedulers whose pods are scheduled too."""
+
+    def load(
+        self,
+        schedulers: Sequence[str],
+        say: Callable[[str], None] = say_on_stderr,
+        begin: Callable[[str], None] = lambda _what: None,
+    ) -> list[Manifest]:
+        """Read the cluster.
+
+        Args:
+            schedulers: the names of those that are simulated.
+            say: takes a line for each thing that is left out or changed.
+            begin: is told what is done next.
+
+        Raises:
+            click.UsageError: standard input is to be read, and is closed.
+            TrioSchedError: something is wrong with the files, or the options select nothing.
+        """
+        if sys.stdin is None and Path("-") in self.files:
+            raise click.UsageError("there is no standard input to read '-' from; it is closed")
+        sources = [sys.stdin if str(file) == "-" else file for file in self.files]
+        with _without_garbage_collection():
+            loaded = load_manifests(sources, lenient=self.lenient, strict=self.strict, begin=begin)
+        for line in _left_out(loaded):
+            say(line)
+        if missing := missing_objects(loaded.manifests):
+            _note_missing(missing, loaded.manifests, say)
+        manifests = multiply(loaded.manifests)
+        if self.taken_over:
+            take_over(manifests, self.taken_over, schedulers)
+        if self.patterns:
+            say(_placed_anew(reschedule(manifests, self.patterns, schedulers)))
+        if others := pods_of_other_schedulers(manifests, schedulers):
+            say(_not_simulated(others))
+        return manifests
+
+
+@contextmanager
+def _without_garbage_collection() -> Generator[None, None, None]:
+    """What is read has no cycles, and is so much that looking for them takes longer than reading it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.freeze()  # else it would look at all of it now
+            gc.enable()
+
+
+def _left_out(loaded: CheckedManifests) -> Iterator[str]:
+    """The fields and the objects of *loaded* that are not simulated."""
+    for problem in loaded.warnings[:_SHOWN_WARNINGS]:
+        yield f"Warning: {problem}"
+    if (more := len(loaded.warnings) - _SHOWN_WARNINGS) > 0:
+        yield f"Warning: and {more} more"
+    if loaded.skipped:
+        kinds = ", ".join(f"{count} of {kind}" for kind, count in sorted(loaded.skipped.items()))
+        yield f"Left out: {_count(loaded.skipped.total(), 'object')} of kinds that nothing here knows: {kinds}"
+    files = loaded.files
+    if files.no_manifests:
+        yield f"Left out: {_count(len(files.no_manifests), 'file')} without manifests: {_some(files.no_manifests)}"
+    if files.charts:
+        yield f"Left out: {_count(len(files.charts), 'Helm chart')}: {_some(files.charts)}; helm template renders them"
+    if files.kustomized:
+        yield f"Note: not applied are kustomizations, which kubectl kustomize renders: {_some(files.kustomized)}"
+    for text in notices(str(manifest.fields.get("kind")) for manifest in loaded.manifests):
+        yield f"Note: {text}"
+
+
+def _note_missing(missing: Counter[str], manifests: Sequence[Manifest], say: Callable[[str], None]) -> None:
+    """Say what a dump lacks.
+
+    Raises:
+        IncompleteDump: it lacks all nodes.
+    """
+    listed = ", ".join(f"{count} {resource}" for resource, count in sorted(missing.items()))
+    command = f"kubectl get -A -o json {','.join(sorted(missing))}"
+    text = f"running pods refer to what is in none of the files: {listed}; add what `{command}` prints"
+    if not any(one.fields["kind"] == "Node" for one in manifests):
+        raise IncompleteDump(text)
+    say(f"Warning: {text}")
+
+
+def _placed_anew(done: Rescheduled) -> str:
+    stayed = ", ".join(f"{count} {why}" for why, count in sorted(done.stayed.items()))
+    text = f"Placed anew: {_count(done.moved, 'pod')}"
+    return f"{text}; on their nodes stay: {stayed}" if stayed else text
+
+
+def _not_simulated(others: Counter[str]) -> str:
+    """The pods without a node that no scheduler of the simulation places."""
+    named = [f"{_count(count, 'pod')} of {name}" for name, count in others.most_common(_SHOWN_SCHEDULERS)]
+    more = len(others) - len(named)
+    text = ", ".join([*named, f"and of {more} more"] if more else named)
+    return f"Not simulated: {text}; --as-scheduler NAME schedules them, too"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = [printable(name) for name in names[:_SHOWN_FILES]]
+    more = len(names) - len(shown)
+    return ", ".join([*shown, f"and {more} more"] if more else shown)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

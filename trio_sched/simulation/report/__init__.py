@@ -1,0 +1,1 @@
+"""An outcome as text, JSON and page."""

@@ -1,0 +1,268 @@
+"""The real daemon on the embedded API server, with simulated kubelets."""
+
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+import click
+import trio
+from attrs import define, evolve, field, frozen
+
+from trio_sched.config.schema import ClientConnection
+from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.plugins.plugin_http import BlockingTransport
+from trio_sched.daemon.reload import ReloadRequests
+from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.signals import stop_on_signal
+from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.documents.go_text import printable_lines
+from trio_sched.embedded import EmbeddedCaller
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.simulation.explanations import explain_pods
+from trio_sched.simulation.history import History
+from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
+from trio_sched.simulation.stall_detector import Standstill
+from trio_sched.simulator import (
+    ApiServer,
+    Controllers,
+    populate,
+    run_kubelets,
+    serve,
+    trio_clock,
+)
+from trio_sched.simulator.controllers.nodes.node_registration import NodeRegistration
+from trio_sched.simulator.kubelets.kubelet import RUN_SECONDS, annotated_number
+from trio_sched.simulator.kubelets.pod_states import is_unreachable
+from trio_sched.simulator.manifests.arrivals import Arrivals, split_arrivals
+from trio_sched.simulator.manifests.manifests import Manifest, ManifestProblem
+from trio_sched.simulator.storage.object_store import Change, StoredObject
+
+Json = dict[str, Any]
+
+EMBEDDED: Final = ConnectionSettings(server="http://trio-sched.simulator")
+"""The address of the embedded server for clients in this process."""
+_HISTORY: Final = 2_000
+"""How many changes are kept for watches that resume: nothing interrupts them in a simulation, and each costs memory."""
+QUIET_SECONDS: Final = 30.0
+"""A cluster that has not changed for this long is idle: three times as long as a pod backs off at most."""
+LONGEST_SECONDS: Final = 24 * 3600.0
+"""When to stop waiting for a cluster that never becomes idle."""
+
+
+def say_on_stderr(line: str) -> None:
+    """Print *line*."""
+    click.echo(printable_lines(line), err=True)
+
+
+Count = Callable[[int, int], None]
+"""Is called with the number of pods that have been decided on, and of all pods."""
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What to simulate."""
+
+    settings: DaemonSettings
+    manifests: Sequence[Manifest]
+    seed: int
+    begins: datetime
+    """The cluster's time at the beginning."""
+    for_seconds: float | None = None
+    """How long, in the cluster's time; None for until it is idle."""
+    explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
+    """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
+
+    say: Callable[[str], None] = say_on_stderr
+    """Takes a line for each pod that is left out."""
+
+    def leave_out(self, problem: ManifestProblem) -> None:
+        """Say that a pod has no room in its quota."""
+        self.say(f"Warning: left out: {problem}")
+
+
+def scheduler_names(settings: DaemonSettings) -> list[str]:
+    """The schedulers whose pods a daemon with *settings* places, in the order of its profiles."""
+    return [profile.scheduler_name for profile in settings.config.profiles]
+
+
+async def run_simulation(plan: Plan, progress: Count) -> Outcome:
+    """Schedule the cluster of *plan* on trio's clock and read the outcome.
+
+    Raises:
+        ManifestError: an object is refused.
+        TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
+    """
+    clock = trio_clock(plan.begins)
+    server = ApiServer(clock, plan.seed, history_limit=_HISTORY)
+    first, arrivals = split_arrivals(plan.manifests)
+    populate(server, first, plan.leave_out)
+    began, stop = trio.current_time(), trio.Event()
+    history = History(server.store)
+    others = Controllers(server)
+    activity = Activity(server, frozenset(scheduler_names(plan.settings)), others, arrivals)
+    async with trio.open_nursery() as controllers:
+        await controllers.start(NodeRegistration(server).run)
+        await controllers.start(run_kubelets, server)
+        await controllers.start(others.run)
+        controllers.start_soon(arrivals.run, server, plan.leave_out)
+        async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
+            clients = evolve(clients, of_plugins=BlockingTransport())  # simulated time must not go on meanwhile
+            assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
+            await scheduling.start(partial(run_daemon, assembly, stop=stop))
+            activity.gated = assembly.scheduler.queue.gated
+            activity.retries = lambda: len(assembly.scheduler.queue.retries)
+            trio.lowlevel.add_instrument(
+                Standstill(lambda: activity.undecided, lambda: assembly.scheduler.queue.counters.incoming)
+            )
+            with activity.followed(progress), history.followed():
+                if plan.for_seconds is None:
+                    settled = await activity.wait_until_idle()
+                else:
+                    await trio.sleep(plan.for_seconds)
+                    settled = activity.is_idle
+            simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
+            gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
+            outcome = read_outcome(
+                server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
+            )
+            explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome))
+            outcome = evolve(outcome, explanations=explanations)
+            stop.set()
+        controllers.cancel_scope.cancel()
+    return outcome
+
+
+async def serve_until_signal(
+    plan: Plan, host: str, port: int, announce: Callable[[str], None], reload: ReloadRequests | None = None
+) -> None:
+    """Keep the cluster of *plan* alive on a port, in real time, until a signal ends it.
+
+    Args:
+        plan: the cluster; its *for_seconds* is ignored.
+        host: the address to listen on.
+        port: 0 lets the system choose.
+        announce: is called with the server's URL once everything runs.
+        reload: what is reloaded when it has changed, if anything is.
+
+    Raises:
+        ManifestError: an object is refused.
+        OSError: the address cannot be listened on.
+        TrioSchedError: the daemon cannot run so, possibly in an exception group.
+    """
+    clock = trio_clock(plan.begins)
+    server, stop = ApiServer(clock, plan.seed), trio.Event()
+    first, arrivals = split_arrivals(plan.manifests)
+    populate(server, first, plan.leave_out)
+    async with trio.open_nursery() as cluster:
+        await cluster.start(stop_on_signal, stop)
+        url = await cluster.start(partial(serve, server, host=host, port=port))
+        await cluster.start(NodeRegistration(server).run)
+        await cluster.start(run_kubelets, server)
+        await cluster.start(Controllers(server).run)
+        cluster.start_soon(arrivals.run, server, plan.leave_out)
+        async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
+            assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
+            await scheduling.start(partial(run_daemon, assembly, stop=stop, reload=reload))
+            announce(url)
+        cluster.cancel_scope.cancel()
+
+
+@define(eq=False)
+class Activity:
+    """Observes from inside the server whether the pods still change.
+
+    Args:
+        server: the cluster.
+        schedulers: the names of the schedulers whose pods count.
+        controllers: of their volumes, claims and devices.
+        arrivals: the objects that are created later.
+    """
+
+    server: ApiServer
+    schedulers: frozenset[str]
+    controllers: Controllers
+    arrivals: Arrivals = field(factory=Arrivals)
+    gated: Callable[[], Mapping[str, QueuedPodInfo]] = field(default=lambda: {}, init=False)
+    """The pods that the scheduler does not try before something changes."""
+    retries: Callable[[], int] = field(default=lambda: 0, init=False)
+    """How many timers of plugins run, after which pods are tried again."""
+    changed_at: float = field(factory=trio.current_time, init=False)
+    _undecided: set[str] = field(factory=set, init=False)
+    _ending: dict[str, str] = field(factory=dict, init=False)
+    """Pods that are to end by themselves → their nodes."""
+
+    @property
+    def undecided(self) -> int:
+        """How many pods are not decided on."""
+        return len(self._undecided)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every pod is decided on or gated, and nothing is to come: no end, creation or retry of a plugin."""
+        if self._some_will_end() or self.arrivals.waiting or self.controllers.is_busy or self.retries():
+            return False
+        return not self._undecided or self._undecided <= self.gated().keys()
+
+    @contextmanager
+    def followed(self, progress: Count) -> Generator[None, None, None]:
+        """Follow the changes of pods while in the block, and report them to *progress*."""
+        pods = self.server.store.collection("pods")
+
+        def on_change(change: Change) -> None:
+            self.changed_at = trio.current_time()
+            self._note(change.current, gone=change.type == "DELETED")
+            progress(len(pods.objects) - len(self._undecided), len(pods.objects))
+
+        for stored in pods.objects.values():
+            self._note(stored, gone=False)
+        end = pods.listen(on_change)
+        try:
+            yield
+        finally:
+            end()
+
+    async def wait_until_idle(self) -> bool:
+        """Wait until the cluster is idle and has not changed for `QUIET_SECONDS`; False after `LONGEST_SECONDS`."""
+        until = trio.current_time() + LONGEST_SECONDS
+        while trio.current_time() < until:
+            # Compared with the moment that was slept until: a difference of floats may be off by one bit, for ever.
+            quiet_from = self.changed_at + QUIET_SECONDS
+            if trio.current_time() < quiet_from:
+                await trio.sleep_until(quiet_from)
+            elif self.is_idle:
+                return True
+            else:
+                await trio.sleep(QUIET_SECONDS)
+        return False
+
+    def _note(self, stored: StoredObject, *, gone: bool) -> None:
+        fields, key = stored.fields, stored.key
+        if gone or is_decided(fields, self.schedulers):
+            self._undecided.discard(key)
+        else:
+            self._undecided.add(key)
+        phase = (fields.get("status") or {}).get("phase")
+        if not gone and phase == "Running" and annotated_number(fields, RUN_SECONDS) is not None:
+            self._ending[key] = fields["spec"].get("nodeName") or ""
+        else:
+            self._ending.pop(key, None)
+
+    def _some_will_end(self) -> bool:
+        """Whether a pod that is to end by itself is on a node that would tell of it."""
+        nodes = self.server.store.collection("nodes").objects
+        return any(node in nodes and not is_unreachable(nodes[node].fields) for node in set(self._ending.values()))
+
+
+@asynccontextmanager
+async def in_process_clients(server: ApiServer, settings: DaemonSettings) -> AsyncGenerator[Clients, None]:
+    """Connections to *server*, limited as *settings* say."""
+    limits: ClientConnection = settings.config.client_connection
+    caller = EmbeddedCaller(server, EMBEDDED.server)
+    open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, caller=caller)
+    async with open_client() as main, open_client() as events, open_client() as leases:
+        yield Clients(main=main, events=events, leases=leases)

@@ -1,0 +1,1 @@
+"""What admission plugins of kube-apiserver that are on by default change or refuse."""

@@ -1,0 +1,1 @@
+"""The controllers of devices and resource claims."""

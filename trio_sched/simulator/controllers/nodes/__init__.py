@@ -1,0 +1,1 @@
+"""The controllers of nodes: taints, evictions, pods of nodes that are gone."""

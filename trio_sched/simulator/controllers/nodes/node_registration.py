@@ -1,0 +1,71 @@
+"""What a kubelet writes about its node: nodes that were given without it get it."""
+
+from typing import Any, Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.registry.lifecycle import write_fields
+from trio_sched.simulator.storage.object_store import Change, StoredObject
+
+Json = dict[str, Any]
+
+_REACT_SECONDS: Final = 0.1
+_CONDITIONS: Final = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+@define(eq=False)
+class NodeRegistration:
+    """Gives nodes their default labels, and conditions if they have none."""
+
+    server: ApiServer
+    _steps: Steps = field(factory=Steps, init=False)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Complete the nodes that there are, then those that are created; never returns."""
+        nodes = self.server.store.collection("nodes")
+        for key in list(nodes.objects):
+            self._complete(key)
+        stop = nodes.listen(self._on_node)
+        task_status.started()
+        await self._steps.run(stop)
+
+    def _on_node(self, change: Change) -> None:
+        if change.type == "ADDED":
+            self._steps.plan(self._complete, change.current.key, _REACT_SECONDS)
+
+    def _complete(self, key: str) -> None:
+        node: StoredObject | None = self.server.store.get("nodes", key)
+        if node is None:
+            return
+        metadata, status = node.fields["metadata"], node.fields.get("status") or {}
+        labels = {**_default_labels(metadata["name"]), **(metadata.get("labels") or {})}
+        if not status.get("conditions"):
+            moment = self.server.state.timestamp()
+            made = [
+                {
+                    "type": kind,
+                    "status": holds,
+                    "lastHeartbeatTime": moment,
+                    "lastTransitionTime": moment,
+                    "reason": reason,
+                    "message": message,
+                }
+                for kind, holds, reason, message in _CONDITIONS
+            ]
+            status = {**status, "conditions": made}
+        if labels != metadata.get("labels") or status != node.fields.get("status"):
+            written: Json = {**metadata, "labels": labels}
+            resource = self.server.state.types.core("nodes")
+            write_fields(self.server.state, resource, node, metadata=written, status=status)
+
+
+def _default_labels(name: str) -> Json:
+    return {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}

@@ -1,0 +1,163 @@
+"""Simulated taints by condition: nodes that are not ready, under pressure or cordoned are tainted.
+
+Source: the node lifecycle controller of Kubernetes.
+"""
+
+from typing import Any, Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.simulator.controllers.nodes.eviction_rates import EvictionRates, readiness, zone_of
+from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.kubelets.pod_states import condition_of
+from trio_sched.simulator.registry.lifecycle import write_fields
+from trio_sched.simulator.storage.object_store import Change, StoredObject
+
+Json = dict[str, Any]
+
+_REACT_SECONDS: Final = 0.1
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
+_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_BY_CONDITION: Final = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_EVICTING: Final = {(_NOT_READY, "NoExecute"), (_UNREACHABLE, "NoExecute")}
+_OWN: Final = _EVICTING | {
+    (key, "NoSchedule") for key in (_NOT_READY, _UNREACHABLE, _UNSCHEDULABLE, *_BY_CONDITION.values())
+}
+
+
+def wanted_taints(fields: Json) -> list[tuple[str, str]]:
+    """Keys and effects of the taints that a node is to have by its conditions."""
+    wanted = []
+    ready = (condition_of(fields, "Ready") or {}).get("status")
+    if ready in ("False", "Unknown"):
+        key = _NOT_READY if ready == "False" else _UNREACHABLE
+        wanted += [(key, "NoSchedule"), (key, "NoExecute")]
+    for kind, key in _BY_CONDITION.items():
+        if (condition_of(fields, kind) or {}).get("status") == "True":
+            wanted.append((key, "NoSchedule"))
+    if (fields.get("spec") or {}).get("unschedulable"):
+        wanted.append((_UNSCHEDULABLE, "NoSchedule"))
+    return wanted
+
+
+@define(eq=False)
+class NodeTaints:
+    """Adds and removes the taints of nodes whose conditions change; those of the beginning stay as they are.
+
+    Taints that evict pods come one node after the other, by the `EvictionRates` of zones.
+    """
+
+    server: ApiServer
+    _steps: Steps = field(factory=Steps, init=False)
+    _rates: EvictionRates = field(factory=EvictionRates, init=False)
+    _lost: dict[str, None] = field(factory=dict, init=False)
+    """The nodes that are not ready and whose pods are not evicted yet."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether taints are to be changed."""
+        return self._steps.is_busy
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the controller; never returns."""
+        stop = self.server.store.collection("nodes").listen(self._on_node)
+        task_status.started()
+        await self._steps.run(stop)
+
+    def _on_node(self, change: Change) -> None:
+        key, current, previous = change.current.key, change.current.fields, change.previous
+        if change.type == "DELETED":
+            self._lost.pop(key, None)
+        elif (lost := _has_lost_taints(previous, current)) or _wanted(previous) != wanted_taints(current):
+            self._steps.plan(self._taint, key, _REACT_SECONDS)
+            if readiness(current) == "True":
+                self._lost.pop(key, None)
+            elif lost or previous is None or readiness(previous.fields) == "True":
+                self._lost.setdefault(key)
+        elif change.type == "MODIFIED":
+            return
+        if self._lost or self._rates.stopped:
+            self._steps.plan(self._look_at_zones, "", _REACT_SECONDS)
+
+    def _taint(self, key: str) -> None:
+        """Give a node the taints of its conditions; one that evicts only in place of another."""
+        node: StoredObject | None = self.server.store.get("nodes", key)
+        if node is not None:
+            given = (node.fields.get("spec") or {}).get("taints") or ()
+            self._write(node, evicts=any(_place(one) in _EVICTING for one in given))
+
+    def _look_at_zones(self, _key: str) -> None:
+        """Find out how fast pods may be evicted."""
+        nodes = self.server.store.collection("nodes").objects.values()
+        was_stopped = self._rates.stopped
+        self._rates.update((node.fields for node in nodes), trio.current_time())
+        if self._rates.stopped and not was_stopped:
+            for node in list(nodes):
+                self._write(node, evicts=False)
+                if readiness(node.fields) != "True":
+                    self._lost[node.key] = None
+        self._plan_evictions()
+
+    def _plan_evictions(self) -> None:
+        """Plan the next eviction of each zone."""
+        nodes = self.server.store.collection("nodes").objects
+        first: dict[tuple[str, str], str] = {}
+        for key in self._lost:
+            first.setdefault(zone_of(nodes[key].fields), key)
+        for zone, key in first.items():
+            wait = self._rates.wait(zone, trio.current_time())
+            if wait is not None:
+                self._steps.plan(self._evict, key, wait)
+
+    def _evict(self, key: str) -> None:
+        """Give a lost node the taint that evicts its pods, if it may pass."""
+        node: StoredObject | None = self.server.store.get("nodes", key)
+        if node is None or key not in self._lost:
+            return
+        zone, now = zone_of(node.fields), trio.current_time()
+        if self._rates.wait(zone, now) == 0.0:
+            self._rates.take(zone, now)
+            del self._lost[key]
+            self._write(node, evicts=True)
+        self._plan_evictions()
+
+    def _write(self, node: StoredObject, *, evicts: bool) -> None:
+        wanted, spec = wanted_taints(node.fields), node.fields.get("spec") or {}
+        wanted = [place for place in wanted if evicts or place not in _EVICTING]
+        given = list(spec.get("taints") or ())
+        taints = [one for one in given if _place(one) not in _OWN or _place(one) in wanted]
+        there = {_place(one) for one in taints}
+        moment = self.server.state.timestamp()
+        taints += [
+            {"key": k, "effect": effect, "timeAdded": moment} for k, effect in wanted if (k, effect) not in there
+        ]
+        if taints == given:
+            return
+        fresh = {**spec, "taints": taints}
+        if not taints:
+            del fresh["taints"]
+        write_fields(self.server.state, self.server.state.types.core("nodes"), node, spec=fresh)
+
+
+def _wanted(node: StoredObject | None) -> list[tuple[str, str]]:
+    return wanted_taints(node.fields) if node is not None else []
+
+
+def _has_lost_taints(before: StoredObject | None, now: Json) -> bool:
+    """Whether somebody has taken taints off a node that it is to have."""
+    if before is None or before.fields.get("spec") is now.get("spec"):
+        return False
+    had, has = ({_place(one) for one in (node.get("spec") or {}).get("taints") or ()} for node in (before.fields, now))
+    return any(place in had and place not in has for place in wanted_taints(now))
+
+
+def _place(taint: Json) -> tuple[str, str]:
+    return taint.get("key") or "", taint.get("effect") or ""

@@ -1,0 +1,1 @@
+"""The controllers of workloads, which create and delete pods."""

@@ -1,0 +1,1 @@
+"""Objects of other API versions, read and answered as the stored version."""

@@ -1,0 +1,1 @@
+"""Status, binding, eviction, scale, resize and the rest; which kinds have them."""

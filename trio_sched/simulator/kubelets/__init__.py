@@ -1,0 +1,1 @@
+"""Kubelets: bound pods start, run, are resized and end."""

@@ -1,0 +1,1 @@
+"""Clusters from files: read, checked, completed, copied, and created in the store."""

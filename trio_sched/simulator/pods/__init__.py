@@ -1,0 +1,1 @@
+"""What is a pod's by default, and what it requests."""

@@ -1,0 +1,332 @@
+"""How each kind is treated: its defaults, admission and validation.
+
+A kind without rules of its own is stored unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import frozen
+
+from trio_sched.simulator.admission import admin_access, admission, pod_security
+from trio_sched.simulator.admission.limit_ranges import check_limits
+from trio_sched.simulator.admission.service_addresses import admit_service, admit_service_change
+from trio_sched.simulator.registry import defaults
+from trio_sched.simulator.storage.cluster_state import ClusterState
+from trio_sched.simulator.storage.resource_types import ResourceType
+from trio_sched.simulator.validation import (
+    access,
+    api_services,
+    autoscaling,
+    networking,
+    pod_groups,
+    policies,
+    storage,
+    webhooks,
+    workloads,
+)
+from trio_sched.simulator.validation.apiextensions.definitions import definition_problems
+from trio_sched.simulator.validation.batch import jobs
+from trio_sched.simulator.validation.batch.job_status import job_status_problems
+from trio_sched.simulator.validation.core import (
+    configuration,
+    endpoints,
+    events,
+    namespaces,
+    nodes,
+    quotas,
+    services,
+    statuses,
+    templates,
+)
+from trio_sched.simulator.validation.core.pod_changes import pod_changes
+from trio_sched.simulator.validation.core.pod_status import pod_status_problems
+from trio_sched.simulator.validation.core.pods import pod_problems, sent_pod_problems
+from trio_sched.simulator.validation.core.volume_claims import claim_problems as volume_claim_problems
+from trio_sched.simulator.validation.meta.field_problems import FieldProblem
+from trio_sched.simulator.validation.resource import device_changes, device_slices, devices
+from trio_sched.simulator.validation.resource.claim_status import claim_status_problems
+
+Json = dict[str, Any]
+
+
+@frozen(kw_only=True)
+class Rules:
+    """How one kind is treated; what is left out is a no-op.
+
+    Attributes:
+        defaults: fills in the defaults of a new object's fields, in place; doing it twice changes nothing.
+        admit: what admission plugins and the server itself set in a new object, in place.
+        admit_change: what they set in a changed object (old fields, new fields), in place.
+        sent_problems: what is wrong with an object that is sent to be created, before admission.
+        problems: what is wrong with an object, new or changed.
+        check: refuses a new object that breaks no rule of its kind, because of others.
+        change_problems: what is wrong with (old fields → new fields), besides what is wrong with the new fields.
+        check_change: refuses a change (old fields, new fields) that breaks no rule of its kind, because of others.
+        status_problems: what is wrong with a new status (old fields → new fields).
+        status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
+    """
+
+    defaults: Callable[[Json], None] = lambda _fields: None
+    admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
+    admit_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
+    sent_problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
+    problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
+    check: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
+    change_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
+    check_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
+    status_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
+    status_keeps_metadata: bool = False
+
+
+_RULES: dict[str, Rules] = {
+    "pods": Rules(
+        defaults=defaults.pod_defaults,
+        admit=admission.admit_pod,
+        admit_change=admission.admit_pod_change,
+        sent_problems=sent_pod_problems,
+        problems=pod_problems,
+        check=admission.check_pod,
+        change_problems=pod_changes,
+        check_change=pod_security.check_pod_change,
+        status_problems=pod_status_problems,
+    ),
+    "namespaces": Rules(
+        admit=admission.admit_namespace,
+        admit_change=admission.admit_namespace_change,
+        sent_problems=namespaces.sent_namespace_problems,
+        change_problems=namespaces.namespace_changes,
+        status_problems=statuses.namespace_status_problems,
+    ),
+    "nodes": Rules(
+        defaults=defaults.node_defaults,
+        admit=admission.admit_node,
+        problems=nodes.node_problems,
+        change_problems=nodes.node_changes,
+        status_problems=nodes.node_status_changes,
+    ),
+    "persistentvolumes": Rules(
+        defaults=defaults.persistent_volume_defaults,
+        admit=admission.admit_volume,
+        problems=storage.volume_problems,
+        change_problems=storage.volume_changes,
+    ),
+    "persistentvolumeclaims": Rules(
+        defaults=defaults.volume_defaults,
+        admit=admission.admit_volume,
+        problems=volume_claim_problems,
+        check=check_limits,
+        change_problems=storage.claim_changes,
+        check_change=admission.check_claim_change,
+        status_problems=statuses.volume_claim_status_problems,
+    ),
+    "storageclasses.storage.k8s.io": Rules(
+        defaults=defaults.storage_class_defaults,
+        problems=storage.storage_class_problems,
+        change_problems=storage.storage_class_changes,
+    ),
+    "csidrivers.storage.k8s.io": Rules(
+        defaults=defaults.csi_driver_defaults,
+        problems=storage.csi_driver_problems,
+        change_problems=storage.csi_driver_changes,
+    ),
+    "csinodes.storage.k8s.io": Rules(problems=storage.csi_node_problems, change_problems=storage.csi_node_changes),
+    "csistoragecapacities.storage.k8s.io": Rules(
+        problems=storage.capacity_problems, change_problems=storage.capacity_changes
+    ),
+    "volumeattachments.storage.k8s.io": Rules(
+        problems=storage.attachment_problems,
+        change_problems=storage.attachment_changes,
+        status_problems=storage.attachment_status_problems,
+    ),
+    "services": Rules(
+        defaults=defaults.service_defaults,
+        admit=admit_service,
+        admit_change=admit_service_change,
+        problems=services.service_problems,
+        change_problems=services.service_changes,
+        status_problems=statuses.service_status_problems,
+    ),
+    "configmaps": Rules(
+        problems=configuration.config_map_problems,
+        change_problems=configuration.frozen_changes,
+    ),
+    "secrets": Rules(
+        defaults=defaults.secret_defaults,
+        problems=configuration.secret_problems,
+        change_problems=configuration.secret_changes,
+    ),
+    "resourcequotas": Rules(
+        problems=quotas.quota_problems,
+        change_problems=quotas.quota_changes,
+        status_problems=statuses.quota_status_problems,
+    ),
+    "limitranges": Rules(
+        defaults=defaults.limit_range_defaults,
+        problems=quotas.limit_range_problems,
+    ),
+    "customresourcedefinitions.apiextensions.k8s.io": Rules(problems=definition_problems),
+    "deployments.apps": Rules(
+        defaults=defaults.deployment_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.deployment_problems,
+        change_problems=workloads.selector_changes,
+        status_problems=statuses.DEPLOYMENT,
+    ),
+    "replicasets.apps": Rules(
+        defaults=defaults.replica_set_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.replica_set_problems,
+        change_problems=workloads.selector_changes,
+        status_problems=statuses.REPLICA_SET,
+    ),
+    "statefulsets.apps": Rules(
+        defaults=defaults.stateful_set_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.stateful_set_problems,
+        change_problems=workloads.stateful_set_changes,
+        status_problems=statuses.STATEFUL_SET,
+    ),
+    "daemonsets.apps": Rules(
+        defaults=defaults.daemon_set_defaults,
+        admit=admission.admit_daemon_set,
+        admit_change=admission.admit_daemon_set_change,
+        problems=workloads.daemon_set_problems,
+        change_problems=workloads.selector_changes,
+        status_problems=statuses.DAEMON_SET,
+    ),
+    "replicationcontrollers": Rules(
+        defaults=defaults.replication_controller_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.replication_controller_problems,
+        status_problems=statuses.REPLICA_SET,
+    ),
+    "jobs.batch": Rules(
+        defaults=defaults.job_defaults,
+        admit=admission.admit_job,
+        sent_problems=jobs.sent_job_problems,
+        problems=jobs.job_problems,
+        change_problems=jobs.job_changes,
+        status_problems=job_status_problems,
+    ),
+    "cronjobs.batch": Rules(
+        defaults=defaults.cron_job_defaults,
+        problems=jobs.cron_job_problems,
+    ),
+    "horizontalpodautoscalers.autoscaling": Rules(
+        defaults=defaults.autoscaler_defaults,
+        problems=autoscaling.autoscaler_problems,
+        status_problems=statuses.AUTOSCALER,
+    ),
+    "leases.coordination.k8s.io": Rules(problems=policies.lease_problems),
+    "runtimeclasses.node.k8s.io": Rules(
+        problems=policies.runtime_class_problems, change_problems=policies.runtime_class_changes
+    ),
+    "events": Rules(defaults=defaults.event_defaults, problems=events.event_problems),
+    "events.events.k8s.io": Rules(
+        defaults=defaults.event_defaults,
+        sent_problems=events.sent_event_problems,
+        problems=events.event_problems,
+        change_problems=events.event_changes,
+    ),
+    "apiservices.apiregistration.k8s.io": Rules(
+        defaults=defaults.api_service_defaults, problems=api_services.api_service_problems
+    ),
+    "podgroups.scheduling.k8s.io": Rules(
+        defaults=defaults.pod_group_defaults,
+        admit=admission.admit_pod_group,
+        problems=pod_groups.pod_group_problems,
+        change_problems=pod_groups.pod_group_changes,
+    ),
+    "deviceclasses.resource.k8s.io": Rules(problems=devices.class_problems),
+    "devicetaintrules.resource.k8s.io": Rules(problems=devices.taint_rule_problems),
+    "resourceclaims.resource.k8s.io": Rules(
+        defaults=defaults.claim_defaults,
+        problems=devices.claim_problems,
+        check=admin_access.check_claim,
+        change_problems=device_changes.claim_changes,
+        status_problems=claim_status_problems,
+        status_keeps_metadata=True,
+    ),
+    "resourceclaimtemplates.resource.k8s.io": Rules(
+        defaults=defaults.claim_template_defaults,
+        problems=devices.template_problems,
+        check=admin_access.check_template,
+        change_problems=device_changes.claim_changes,
+    ),
+    "resourceslices.resource.k8s.io": Rules(
+        admit=admission.admit_slice,
+        admit_change=admission.admit_slice_change,
+        problems=device_slices.slice_problems,
+        change_problems=device_changes.slice_changes,
+    ),
+    **dict.fromkeys(
+        (
+            "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+            "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        ),
+        Rules(problems=webhooks.webhook_problems),
+    ),
+    "volumeattributesclasses.storage.k8s.io": Rules(
+        problems=storage.attributes_class_problems, change_problems=storage.attributes_class_changes
+    ),
+    "podtemplates": Rules(defaults=defaults.pod_template_defaults, problems=templates.pod_template_problems),
+    "controllerrevisions.apps": Rules(problems=templates.revision_problems, change_problems=templates.revision_changes),
+    "endpoints": Rules(defaults=defaults.endpoints_defaults, problems=endpoints.endpoints_problems),
+    "endpointslices.discovery.k8s.io": Rules(
+        defaults=defaults.endpoint_slice_defaults,
+        problems=endpoints.slice_problems,
+        change_problems=endpoints.slice_changes,
+    ),
+    "ingresses.networking.k8s.io": Rules(
+        sent_problems=networking.sent_ingress_problems,
+        problems=networking.ingress_problems,
+        status_problems=statuses.ingress_status_problems,
+    ),
+    "ingressclasses.networking.k8s.io": Rules(
+        defaults=defaults.ingress_class_defaults,
+        problems=networking.ingress_class_problems,
+        change_problems=networking.ingress_class_changes,
+    ),
+    "networkpolicies.networking.k8s.io": Rules(
+        defaults=defaults.network_policy_defaults, problems=networking.network_policy_problems
+    ),
+    "roles.rbac.authorization.k8s.io": Rules(problems=access.role_problems),
+    "clusterroles.rbac.authorization.k8s.io": Rules(problems=access.cluster_role_problems),
+    "rolebindings.rbac.authorization.k8s.io": Rules(
+        defaults=defaults.binding_defaults, problems=access.binding_problems, change_problems=access.binding_changes
+    ),
+    "clusterrolebindings.rbac.authorization.k8s.io": Rules(
+        defaults=defaults.binding_defaults,
+        problems=access.cluster_binding_problems,
+        change_problems=access.binding_changes,
+    ),
+    "poddisruptionbudgets.policy": Rules(
+        admit=admission.admit_budget,
+        problems=policies.budget_problems,
+        status_problems=statuses.budget_status_problems,
+    ),
+    "priorityclasses.scheduling.k8s.io": Rules(
+        defaults=defaults.priority_class_defaults,
+        problems=policies.priority_class_problems,
+        change_problems=policies.priority_class_changes,
+    ),
+}
+
+
+_NO_RULES = Rules()
+
+
+def rules_of(resource: ResourceType) -> Rules:
+    """How objects of *resource* are treated."""
+    schema = resource.schema
+    if schema is None:
+        return _RULES.get(resource.qualified) or _RULES.get(resource.collection, _NO_RULES)
+    return Rules(
+        defaults=schema.fill_defaults,
+        problems=schema.problems,
+        change_problems=schema.change_problems,
+        status_problems=lambda old, new: [*schema.problems(new), *schema.change_problems(old, new)],
+    )

@@ -1,0 +1,313 @@
+"""Which kinds of objects the server knows, under which paths, and how each behaves."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from trio_sched.simulator.validation.apiextensions.custom_schemas import Schema, compile_schema
+from trio_sched.simulator.validation.meta.shapes import message_of_kind
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@frozen
+class ScalePaths:
+    """Where the ``scale`` subresource of a custom resource reads and writes, as the steps from field to field."""
+
+    wanted: tuple[str, ...] = ("spec", "replicas")
+    actual: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True, eq=False)
+class ResourceType:
+    """One resource in one API version.
+
+    Attributes:
+        storage: names the collection, if it is not the resource's own; versions of one resource share it.
+        subresources: names such as ``status`` and ``scale``.
+        counts_generations: ``metadata.generation`` is kept, rising when the spec changes.
+        blind_updates: a PUT without ``resourceVersion`` is accepted.
+        keeps_status_on_create: a creator may set ``status`` (kubelets create their node so).
+        computed: objects are made of others when they are asked for; nobody writes them.
+        schema: what the fields of a custom resource may be, if its definition says that.
+        printed_columns: for custom ones, what their tables show, as their definition has it.
+        scale_paths: for custom ones, where the wanted and the actual number of replicas and the selector stand.
+        message: the message that its objects are, see `validation.shapes`.
+        collection: the collection of the store that holds these objects.
+        has_status: status is written through a subresource of its own.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    storage: str = ""
+    counts_generations: bool = False
+    blind_updates: bool = True
+    keeps_status_on_create: bool = False
+    custom: bool = False
+    computed: bool = False
+    schema: Schema | None = field(default=None, repr=False)
+    scale_paths: ScalePaths | None = None
+    printed_columns: tuple[dict[str, Any], ...] = ()
+    api_version: str = field(init=False)
+    message: str = field(init=False)
+    qualified: str = field(init=False)
+    collection: str = field(init=False)
+    has_status: bool = field(init=False)
+    prefix: bytes = field(init=False)
+
+    @api_version.default
+    def _api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @message.default
+    def _message(self) -> str:
+        return message_of_kind(self.api_version, self.kind)
+
+    @qualified.default
+    def _qualified(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @collection.default
+    def _collection(self) -> str:
+        return self.storage or self.qualified
+
+    @has_status.default
+    def _has_status(self) -> bool:
+        return "status" in self.subresources
+
+    @prefix.default
+    def _prefix(self) -> bytes:
+        return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
+
+    @property
+    def singular(self) -> str:
+        """The name for one of them, as kubectl takes it."""
+        return self.kind.lower()
+
+
+# A line per group ("-": the core group) with its versions, preferred first; below it one per resource: plural, kind,
+# n(amespaced) or c(luster-wide), short names, subresources (see `subresources`), flags.
+# CONTAINERS: what would need a container.
+# Flags: g = counts generations, r = PUT needs a resourceVersion, a = in kubectl's category "all",
+# k = status may be set at creation, c = computed.
+_TABLE = """
+- v1
+  bindings                        Binding                        n -        -                       -
+  configmaps                      ConfigMap                      n cm       -                       -
+  endpoints                       Endpoints                      n ep       -                       -
+  events                          Event                          n ev       -                       -
+  limitranges                     LimitRange                     n limits   -                       -
+  namespaces                      Namespace                      c ns       status,finalize         -
+  nodes                           Node                           c no       status,proxy            k
+  persistentvolumeclaims          PersistentVolumeClaim          n pvc      status                  -
+  persistentvolumes               PersistentVolume               c pv       status                  -
+  pods                            Pod                            n po       status,binding,eviction,resize,CONTAINERS ag
+  podtemplates                    PodTemplate                    n -        -                       g
+  replicationcontrollers          ReplicationController          n rc       status,scale            ag
+  resourcequotas                  ResourceQuota                  n quota    status                  -
+  secrets                         Secret                         n -        -                       -
+  serviceaccounts                 ServiceAccount                 n sa       token                   -
+  services                        Service                        n svc      status                  a
+admissionregistration.k8s.io v1
+  mutatingwebhookconfigurations   MutatingWebhookConfiguration   c -        -                       g
+  validatingwebhookconfigurations ValidatingWebhookConfiguration c -        -                       g
+apiextensions.k8s.io v1
+  customresourcedefinitions       CustomResourceDefinition       c crd,crds status                  g
+apiregistration.k8s.io v1
+  apiservices                     APIService                     c -        status                  -
+apps v1
+  controllerrevisions             ControllerRevision             n -        -                       -
+  daemonsets                      DaemonSet                      n ds       status                  ag
+  deployments                     Deployment                     n deploy   status,scale            ag
+  replicasets                     ReplicaSet                     n rs       status,scale            agr
+  statefulsets                    StatefulSet                    n sts      status,scale            agr
+autoscaling v2,v1
+  horizontalpodautoscalers        HorizontalPodAutoscaler        n hpa      status                  a
+batch v1
+  cronjobs                        CronJob                        n cj       status                  ag
+  jobs                            Job                            n -        status                  ag
+coordination.k8s.io v1
+  leases                          Lease                          n -        -                       r
+coordination.k8s.io v1beta1
+  leasecandidates                 LeaseCandidate                 n -        -                       r
+discovery.k8s.io v1
+  endpointslices                  EndpointSlice                  n -        -                       g
+events.k8s.io v1
+  events                          Event                          n ev       -                       -
+flowcontrol.apiserver.k8s.io v1
+  flowschemas                     FlowSchema                     c -        status                  g
+  prioritylevelconfigurations     PriorityLevelConfiguration     c -        status                  g
+networking.k8s.io v1
+  ingressclasses                  IngressClass                   c -        -                       g
+  ingresses                       Ingress                        n ing      status                  g
+  networkpolicies                 NetworkPolicy                  n netpol   -                       g
+metrics.k8s.io v1beta1
+  nodes                           NodeMetrics                    c -        -                       c
+  pods                            PodMetrics                     n -        -                       c
+node.k8s.io v1
+  runtimeclasses                  RuntimeClass                   c -        -                       -
+policy v1
+  poddisruptionbudgets            PodDisruptionBudget            n pdb      status                  gr
+rbac.authorization.k8s.io v1
+  clusterrolebindings             ClusterRoleBinding             c -        -                       -
+  clusterroles                    ClusterRole                    c -        -                       -
+  rolebindings                    RoleBinding                    n -        -                       -
+  roles                           Role                           n -        -                       -
+resource.k8s.io v1,v1beta2
+  deviceclasses                   DeviceClass                    c -        -                       g
+  resourceclaims                  ResourceClaim                  n -        status                  -
+  resourceclaimtemplates          ResourceClaimTemplate          n -        -                       -
+  resourceslices                  ResourceSlice                  c -        -                       g
+resource.k8s.io v1beta2
+  devicetaintrules                DeviceTaintRule                c -        status                  g
+scheduling.k8s.io v1
+  priorityclasses                 PriorityClass                  c pc       -                       -
+scheduling.k8s.io v1alpha2
+  podgroups                       PodGroup                       n -        status                  g
+  workloads                       Workload                       n -        -                       -
+storage.k8s.io v1
+  csidrivers                      CSIDriver                      c -        -                       -
+  csinodes                        CSINode                        c -        -                       r
+  csistoragecapacities            CSIStorageCapacity             n -        -                       -
+  storageclasses                  StorageClass                   c sc       -                       -
+  volumeattachments               VolumeAttachment               c -        status                  -
+  volumeattributesclasses         VolumeAttributesClass          c vac      -                       -
+"""
+
+
+_OF_CONTAINERS = "attach,ephemeralcontainers,exec,log,portforward,proxy"
+
+
+def _read_table() -> Iterator[ResourceType]:
+    group = versions = ""
+    for line in _TABLE.strip().split("\n"):
+        if not line.startswith(" "):
+            group, versions = line.split()
+            group = group.removeprefix("-")
+            continue
+        plural, kind, scope, short_names, subresources, flags = line.split()
+        for version in versions.split(","):
+            yield ResourceType(
+                group=group,
+                version=version,
+                plural=plural,
+                kind=kind,
+                namespaced=scope == "n",
+                short_names=_listed(short_names),
+                categories=("all",) if "a" in flags else (),
+                subresources=_listed(subresources.replace("CONTAINERS", _OF_CONTAINERS)),
+                storage="events" if plural == "events" else "",
+                counts_generations="g" in flags,
+                blind_updates="r" not in flags,
+                keeps_status_on_create="k" in flags,
+                computed="c" in flags,
+            )
+
+
+def _listed(column: str) -> tuple[str, ...]:
+    return () if column == "-" else tuple(column.split(","))
+
+
+BUILT_IN_TYPES: tuple[ResourceType, ...] = tuple(_read_table())
+_BY_PATH: Final = {(one.group, one.version, one.plural): one for one in BUILT_IN_TYPES}
+_BY_KIND: Final = {(one.api_version, one.kind): one for one in BUILT_IN_TYPES}
+
+
+@define(eq=False)
+class TypeRegistry:
+    """Every resource that is served right now; custom ones are added and removed with their definitions."""
+
+    _types: dict[tuple[str, str, str], ResourceType] = field(factory=_BY_PATH.copy, init=False)
+    _kinds: dict[tuple[str, str], ResourceType] = field(factory=_BY_KIND.copy, init=False)
+
+    def __iter__(self) -> Iterator[ResourceType]:
+        return iter(self._types.values())
+
+    def add(self, resource: ResourceType) -> None:
+        """Serve *resource* from now on."""
+        self._types[resource.group, resource.version, resource.plural] = resource
+        self._kinds[resource.api_version, resource.kind] = resource
+
+    def remove(self, group: str, plural: str) -> None:
+        """Stop serving every version of a resource."""
+        for key, resource in list(self._types.items()):
+            if resource.group == group and resource.plural == plural:
+                del self._types[key]
+                self._kinds.pop((resource.api_version, resource.kind), None)
+
+    def find(self, group: str, version: str, plural: str) -> ResourceType | None:
+        """The resource behind a path, if it is served."""
+        return self._types.get((group, version, plural))
+
+    def of_kind(self, api_version: str, kind: str) -> ResourceType | None:
+        """The resource of this version and kind, if it is served."""
+        return self._kinds.get((api_version, kind))
+
+    def built_in(self, api_version: str, kind: str) -> ResourceType:
+        """A built-in resource, which is always served."""
+        return self._kinds[api_version, kind]
+
+    def core(self, plural: str) -> ResourceType:
+        """A resource of the core group, which is always served."""
+        return self._types["", "v1", plural]
+
+    def groups(self) -> dict[str, dict[str, list[ResourceType]]]:
+        """Group → version → resources, preferred versions first."""
+        found: dict[str, dict[str, list[ResourceType]]] = defaultdict(lambda: defaultdict(list))
+        for resource in self._types.values():
+            found[resource.group][resource.version].append(resource)
+        return {group: dict(versions) for group, versions in found.items()}
+
+    def storages(self) -> Iterable[ResourceType]:
+        """One resource per collection of the store: the first version that was added."""
+        seen: dict[str, ResourceType] = {}
+        for resource in self._types.values():
+            seen.setdefault(resource.collection, resource)
+        return seen.values()
+
+
+def custom_types(definition: dict[str, Any]) -> list[ResourceType]:
+    """The resources a CustomResourceDefinition (its fields as stored) defines."""
+    spec = definition["spec"]
+    names = spec["names"]
+    types = []
+    for version in spec.get("versions", ()):
+        if not version.get("served", True):
+            continue
+        subresources = version.get("subresources") or {}
+        scale = subresources.get("scale")
+        types.append(
+            ResourceType(
+                group=spec["group"],
+                version=version["name"],
+                plural=names["plural"],
+                kind=names["kind"],
+                namespaced=spec.get("scope", "Namespaced") == "Namespaced",
+                short_names=tuple(names.get("shortNames") or ()),
+                categories=tuple(names.get("categories") or ()),
+                subresources=tuple(name for name in ("status", "scale") if subresources.get(name) is not None),
+                counts_generations=True,
+                blind_updates=False,
+                keeps_status_on_create="status" not in subresources,
+                custom=True,
+                schema=compile_schema((version.get("schema") or {}).get("openAPIV3Schema")),
+                printed_columns=tuple(version.get("additionalPrinterColumns") or ()),
+                scale_paths=None if scale is None else _scale_paths(scale),
+            )
+        )
+    return types
+
+
+def _scale_paths(scale: dict[str, Any]) -> ScalePaths:
+    """The paths of a definition, which have the form ``.spec.replicas``."""
+    names = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    return ScalePaths(*(tuple((scale.get(name) or "").split(".")[1:]) for name in names))

@@ -1,0 +1,1 @@
+"""Rules for custom resource definitions, and for custom resources by their schemas."""

@@ -1,0 +1,1 @@
+"""Rules for jobs and cron jobs."""

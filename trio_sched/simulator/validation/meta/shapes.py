@@ -1,0 +1,130 @@
+"""The fields of every kind and their types, and whether an object is made of them.
+
+``shapes.json`` says of each message which fields it has: name in JSON → number in protobuf, type, and for fields that
+patches merge the key of their items and the strategy, then how server-side apply takes it. ``contrib/api_shapes``
+writes it from a tree of Kubernetes.
+
+Nearly all objects are right, so they are first converted to structs that msgspec makes of the table, in C; only what
+that refuses is walked through for messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any, Final
+
+import msgspec
+from attrs import frozen
+
+Json = dict[str, Any]
+
+_INT32: Final = (-(1 << 31), (1 << 31) - 1)
+_INT64: Final = (-(1 << 63), (1 << 63) - 1)
+_DAY: Final = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d"
+_SCALARS: Final[Mapping[str, Any]] = {
+    "string": str,
+    "bool": bool,
+    "int32": Annotated[int, msgspec.Meta(ge=_INT32[0], le=_INT32[1])],
+    "int64": Annotated[int, msgspec.Meta(ge=_INT64[0], le=_INT64[1])],
+    "double": float,
+    "bytes": bytes,
+    # The server writes null for moments that are not known.
+    "time": Annotated[str, msgspec.Meta(pattern=_DAY + r"(\.\d{1,9})?(Z|[+-](0\d|1[0-4]):[0-5]\d)$")] | None,
+    "micro_time": Annotated[str, msgspec.Meta(pattern=_DAY + r"\.\d{6}Z$")] | None,
+    "quantity": Annotated[str, msgspec.Meta(pattern=r"^\d{1,18}(\.\d{1,9})?([KMGT]i|[mkMGT])?$")]
+    | Annotated[int, msgspec.Meta(ge=_INT64[0], le=_INT64[1])],
+    "int_or_string": Annotated[int, msgspec.Meta(ge=_INT32[0], le=_INT32[1])] | str,
+    "raw": Any,
+}
+"""Types of which everything that they accept is right; some right values they refuse."""
+
+
+@frozen
+class Field:
+    """One field of a message in JSON.
+
+    Attributes:
+        type: ``string``, ``list core.v1.Container``, ``map quantity``…; a scalar's name or a message's, perhaps nested.
+        merge_key: by what the items of the list are told apart in patches; empty for texts that are merged; None: the
+            list is replaced.
+        patch_strategy: ``merge``, ``retainKeys``, both, or empty: as OpenAPI documents tell clients.
+        applied: how server-side apply takes it: the keys that tell items apart, ``set``, or ``atomic``; empty: lists
+            without keys are atomic, all else is merged.
+    """
+
+    type: str
+    merge_key: str | None = None
+    patch_strategy: str = ""
+    applied: tuple[str, ...] | str = ""
+
+
+_NO_PATCH: Final[tuple[Any, ...]] = (None, "", "")
+
+
+@cache
+def raw_table() -> Mapping[str, Mapping[str, list[Any]]]:
+    """Message → name in JSON → number in protobuf, type, perhaps merge key and strategy; inlined ones are fields."""
+    table: Mapping[str, Mapping[str, list[Any]]] = msgspec.json.decode(
+        files("trio_sched.simulator.validation.meta").joinpath("shapes.json").read_bytes()
+    )
+    return table
+
+
+@cache
+def fields_of(message: str) -> Mapping[str, Field]:
+    """The fields that JSON shows of *message*, by name; empty if the table does not have it."""
+    fields: dict[str, Field] = {}
+    for name, (_, type_, *key) in raw_table().get(message, {}).items():
+        if type_.startswith("inline "):
+            fields |= fields_of(type_.removeprefix("inline "))
+        else:
+            merge_key, strategy, applied = (*key, *_NO_PATCH[len(key) :])
+            fields[name] = Field(type_, merge_key, strategy, tuple(applied) if isinstance(applied, list) else applied)
+    return fields
+
+
+def message_of_kind(api_version: str, kind: str) -> str:
+    """The name of the message that objects of *kind* are; the table need not have it."""
+    group, _, version = api_version.rpartition("/")
+    return f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
+
+
+def is_well_formed(value: Json, message: str) -> bool:
+    """Whether *value* is of *message*'s shape beyond doubt: every field known, of its type and not null.
+
+    False does not say that it is not: `read_fields` decides.
+    """
+    try:
+        msgspec.convert(value, _struct_of(message))
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True
+
+
+@cache
+def _struct_of(message: str) -> Any:
+    """A struct that has the fields of *message*; they have names of their own, since some are keywords of Python."""
+    fields = fields_of(message)
+    names = {f"field_{number}": name for number, name in enumerate(fields)}
+    return msgspec.defstruct(
+        message.replace(".", "_"),
+        [(own, _python_type(fields[name].type) | msgspec.UnsetType, msgspec.UNSET) for own, name in names.items()],
+        rename=names,
+        forbid_unknown_fields=True,
+    )
+
+
+def _python_type(type_: str) -> Any:
+    container, _, inner = type_.partition(" ")
+    if container == "list":
+        return list.__class_getitem__(_python_type(inner))
+    if container == "map":
+        return dict.__class_getitem__((str, _python_type(inner)))
+    return _SCALARS[type_] if type_ in _SCALARS else _struct_of(type_)
+
+
+def dicts(value: Any) -> list[Json]:
+    """The mappings in *value*, if it is a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,0 +1,1 @@
+"""Devices of nodes, and which of them are allocated."""

@@ -1,0 +1,1 @@
+"""Labels and selectors, on columns: which pods and nodes match."""
