@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trio_sched.cel.device_selector import compile_device_selector
 from trio_sched.cel.errors import COST_EXCEEDED, CompileError, EvaluationError
-from trio_sched.cel.runtime import activation as frame
+from trio_sched.cel.runtime import activation
 from trio_sched.cel.runtime.activation import COST_LIMIT
 
 EXCEEDED = f"error: {COST_EXCEEDED}"
@@ -54,7 +54,7 @@ TENFOLD = "[@, @, @, @, @, @, @, @, @, @]"
     ],
 )
 def test_what_is_too_much_work_is_given_up(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame, "WORK_LIMIT", 100_000)  # a twentieth of what it is, so that the tests are fast
+    monkeypatch.setattr(activation, "WORK_LIMIT", 100_000)  # a twentieth of what it is, so that the tests are fast
     found, _cost = outcome(expression)
     assert found == EXCEEDED or found.startswith("refused: compilation failed")
 

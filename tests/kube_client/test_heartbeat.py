@@ -20,7 +20,7 @@ from trio_sched.kube_client.heartbeat import Heartbeat
 from trio_sched.kube_client.http.pool import Pool
 from trio_sched.kube_client.http.rate_limit import TokenBucket
 from trio_sched.kube_client.http.tls import TlsSource
-from trio_sched.kube_client.http.unacknowledged import UnansweredRequests
+from trio_sched.kube_client.http.unacknowledged import UnacknowledgedRequests
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.reachability import Reachability
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
@@ -99,7 +99,7 @@ async def process(api: Api | None = None, *, seed: int = 1) -> AsyncIterator[Pro
             Credentials(SETTINGS),
             TokenBucket(-1, 1),
             b"",
-            UnansweredRequests("http://api.test"),
+            UnacknowledgedRequests("http://api.test"),
             65.0,
             reachability,
         )

@@ -24,7 +24,7 @@ from plain_topology import (
 )
 from pod_infos import pod_info
 
-from plugins_builtin.spreading import spread_constraints as _spread_constraints
+from plugins_builtin.spreading import spread_constraints
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.evaluation.filtering import NominatedPods, run_pre_filters
 from trio_sched.engine.evaluation.host_selection import best_positions
@@ -234,7 +234,7 @@ def test_dropped_counts_are_counted_again_correctly(monkeypatch: pytest.MonkeyPa
         (affinity_terms, "_MAX_PARSED"),
         (term_index, "_MAX_MATCHES"),
         (label_selection, "_MAX_COMPILED"),
-        (_spread_constraints, "_MAX_MERGED"),
+        (spread_constraints, "_MAX_MERGED"),
     ):
         assert getattr(module, limit) > 4
         monkeypatch.setattr(module, limit, 4)

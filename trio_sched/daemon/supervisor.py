@@ -221,7 +221,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
                 await assembly.watch_reconnect.wait_connected()
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE_SECONDS
-            assembly.binding.give_up_waiting()
+            assembly.binding.cancel_waiting()
             executor = assembly.preemption_executor
             pools = (assembly.bind_pool, executor.pool, assembly.status_patch_pool, assembly.plugin_jobs)
             for pool in pools:

@@ -134,7 +134,7 @@ class Scheduler:
         """
         self.install(prepared)
         self.invalidate_signatures()
-        self.queue.look_again(now=now)
+        self.queue.requeue_all(now=now)
 
     def install(self, prepared: PreparedProfiles) -> None:
         """Schedule with profiles that are prepared; to be called before the first pod."""

@@ -39,7 +39,7 @@ from trio_sched.kube_client.http.observer import RequestObserver
 from trio_sched.kube_client.http.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
 from trio_sched.kube_client.http.rate_limit import TokenBucket
 from trio_sched.kube_client.http.tls import TlsSource
-from trio_sched.kube_client.http.unacknowledged import UnansweredRequests
+from trio_sched.kube_client.http.unacknowledged import UnacknowledgedRequests
 from trio_sched.kube_client.reachability import Reachability
 from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
 from trio_sched.kube_client.server_url import host_header_of
@@ -92,7 +92,7 @@ class KubeClient:
     _credentials: Credentials
     _limiter: TokenBucket
     _common_headers: bytes
-    _waiting: UnansweredRequests
+    _waiting: UnacknowledgedRequests
     request_seconds: float
     reachability: Reachability
     _transport: httpx.AsyncBaseTransport | None = None
@@ -411,7 +411,7 @@ async def connect(
         credentials,
         TokenBucket(qps, burst),
         header_lines([(b"User-Agent", user_agent(component).encode()), (b"Accept", b"application/json")]),
-        UnansweredRequests(_origin(settings.server)),
+        UnacknowledgedRequests(_origin(settings.server)),
         request_seconds,
         reachability or Reachability(),
         transport,

@@ -26,7 +26,7 @@ from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.explanations import explain_pods
 from trio_sched.simulation.history import History
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
-from trio_sched.simulation.stall_detector import Standstill
+from trio_sched.simulation.stall_detector import StallDetector
 from trio_sched.simulator import (
     ApiServer,
     Controllers,
@@ -117,7 +117,7 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
             activity.gated = assembly.scheduler.queue.gated
             activity.retries = lambda: len(assembly.scheduler.queue.retries)
             trio.lowlevel.add_instrument(
-                Standstill(lambda: activity.undecided, lambda: assembly.scheduler.queue.counters.incoming)
+                StallDetector(lambda: activity.undecided, lambda: assembly.scheduler.queue.counters.incoming)
             )
             with activity.followed(progress), history.followed():
                 if plan.for_seconds is None:

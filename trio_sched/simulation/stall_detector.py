@@ -18,7 +18,7 @@ LIMIT_SECONDS: Final = 20.0
 
 
 @define(eq=False)
-class Standstill(trio.abc.Instrument):
+class StallDetector(trio.abc.Instrument):
     """Warns once, after a while of real time in which neither time passes nor a pod is decided on, but pods are moved.
 
     Args:

@@ -336,10 +336,10 @@ def test_traces_that_are_not_supported_refuse_the_start(capsys: Capture, monkeyp
 
 STUBBORN = """
 import trio
-from trio_sched.daemon import shutdown_watchdog as overdue_end
+from trio_sched.daemon import shutdown_watchdog
 from trio_sched.plugin_api import hookimpl
 
-overdue_end.MAX_END_SECONDS = 0.5
+shutdown_watchdog.MAX_END_SECONDS = 0.5
 
 class Stubborn:
     name = "Stubborn"

@@ -13,8 +13,8 @@ from trio_sched.daemon.extenders.extenders import Extenders
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.settings import TlsSettings
 from trio_sched.objects.pod import Container, Pod, ResourceRequirements
+from trio_sched.objects.raw_object import RawPod
 from trio_sched.objects.timestamps import SECOND_NS
-from trio_sched.objects.whole import WholePod
 from trio_sched.simulator import Asked, ExtenderTransport, PretendExtender, leaving
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import container, make_table, node, pod
@@ -218,7 +218,7 @@ def test_pods_are_kept_whole_while_pending_and_as_victims_if_needed() -> None:
     def keeps_whole(*configs: Config) -> list[bool]:
         keep = pod_kind(configs).keep_whole
         assert keep is not None
-        return [isinstance(keep(one, b"{}"), WholePod) for one in (waiting, running, foreign)]
+        return [isinstance(keep(one, b"{}"), RawPod) for one in (waiting, running, foreign)]
 
     assert pod_kind([Config(bind_verb="b")]) is POD_KIND
     assert keeps_whole(Config(filter_verb="f", node_cache_capable=True)) == [True, False, True]

@@ -14,8 +14,8 @@ from trio.testing import MockClock
 
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError, ConnectionFailed, ServerError
-from trio_sched.kube_client.http import unacknowledged as unanswered
-from trio_sched.kube_client.http.unacknowledged import UnansweredRequests
+from trio_sched.kube_client.http import unacknowledged
+from trio_sched.kube_client.http.unacknowledged import UnacknowledgedRequests
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.watch import list_and_watch
 
@@ -25,7 +25,7 @@ HTML = b"<!DOCTYPE html>\n<html><title>Sign in</title></html>"
 async def test_waiting_requests_are_mentioned_after_ten_seconds_and_then_ever_more_rarely(
     autojump_clock: MockClock, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    requests = UnansweredRequests("https://api.test")
+    requests = UnacknowledgedRequests("https://api.test")
     nursery.start_soon(requests.warn)
     for name in (b"nodes", b"pods", b"services"):
         requests.begin(b"GET", b"/api/v1/" + name + b"?limit=500", now=trio.current_time())
@@ -46,7 +46,7 @@ async def test_waiting_requests_are_mentioned_after_ten_seconds_and_then_ever_mo
 async def test_retries_do_not_begin_the_warnings_anew_but_a_response_does(
     autojump_clock: MockClock, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    requests = UnansweredRequests("https://api.test")
+    requests = UnacknowledgedRequests("https://api.test")
     nursery.start_soon(requests.warn)
 
     async def attempt(seconds: float, *, answered: bool) -> int:
@@ -66,7 +66,7 @@ async def test_a_silent_server_is_mentioned_before_the_request_times_out(
     async def silence(exchange: Exchange) -> None:
         await trio.sleep_forever()
 
-    monkeypatch.setattr(unanswered, "FIRST_WARNING_SECONDS", 0.01)
+    monkeypatch.setattr(unacknowledged, "FIRST_WARNING_SECONDS", 0.01)
     server = await start_server(silence)
     async with connect(server.settings, request_seconds=0.2) as client:
         with pytest.raises(ConnectionFailed):

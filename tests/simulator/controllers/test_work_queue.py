@@ -2,14 +2,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.errors.status_errors import ApiError
 
 
 async def test_of_several_times_for_the_same_step_the_earliest_counts(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    steps, taken = Steps(), []
+    steps, taken = WorkQueue(), []
 
     def note(key: str) -> None:
         taken.append((key, trio.current_time()))
@@ -27,7 +27,7 @@ async def test_of_several_times_for_the_same_step_the_earliest_counts(
 async def test_what_is_refused_does_not_end_the_others(
     nursery: trio.Nursery, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    steps, taken = Steps(), []
+    steps, taken = WorkQueue(), []
 
     def act(key: str) -> None:
         if key == "bad":

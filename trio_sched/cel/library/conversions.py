@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.runtime.chains import present, shown
 from trio_sched.cel.runtime.operators import int_of, is_zero, negate, uint_of
 from trio_sched.cel.values.literals import UINT_LIMIT
@@ -27,24 +27,24 @@ def wrong_type(name: str, value: Value) -> EvaluationError:
     return EvaluationError(NO_SUCH_OVERLOAD if type(value) in RECEIVERS else f"{NO_SUCH_OVERLOAD}: {name}")
 
 
-def _not(_frame: Frame, value: Value) -> Value:
+def _not(_activation: Activation, value: Value) -> Value:
     if type(value) is not bool:
         raise EvaluationError(NO_SUCH_OVERLOAD)
     return not value
 
 
-def _size(_frame: Frame, value: Value) -> Value:
+def _size(_activation: Activation, value: Value) -> Value:
     if type(value) not in (str, bytes, list, CelMap):
         raise wrong_type("size", value)
     return len(value)
 
 
-def _same(_frame: Frame, value: Value) -> Value:
+def _same(_activation: Activation, value: Value) -> Value:
     return value
 
 
-def _parsed(parse: Callable[[str], Value], name: str) -> Callable[[Frame, str], Value]:
-    def convert(_frame: Frame, text: str) -> Value:
+def _parsed(parse: Callable[[str], Value], name: str) -> Callable[[Activation, str], Value]:
+    def convert(_activation: Activation, text: str) -> Value:
         found = parse(text)
         if found is None:
             raise EvaluationError(f"type conversion error from 'string' to '{name}'")
@@ -58,19 +58,19 @@ def _parsed_uint(text: str) -> Value:
     return None if number is None else Uint(number)
 
 
-def _int_of_double(_frame: Frame, number: float) -> Value:
+def _int_of_double(_activation: Activation, number: float) -> Value:
     if not -(2.0**63) < number < 2.0**63:
         raise EvaluationError("integer overflow")
     return int(number)
 
 
-def _uint_of_double(_frame: Frame, number: float) -> Value:
+def _uint_of_double(_activation: Activation, number: float) -> Value:
     if not 0 <= number < float(UINT_LIMIT):
         raise EvaluationError("unsigned integer overflow")
     return Uint(number)
 
 
-def _no_duration(_frame: Frame, _number: int) -> Value:
+def _no_duration(_activation: Activation, _number: int) -> Value:
     raise EvaluationError("type conversion error from 'int' to 'google.protobuf.Duration'")
 
 
@@ -86,17 +86,17 @@ def text_of_bytes(value: bytes) -> str:
         raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from error
 
 
-def _str(_frame: Frame, value: Value) -> Value:
+def _str(_activation: Activation, value: Value) -> Value:
     return str(value)
 
 
-def _value(_frame: Frame, value: Optional) -> Value:
+def _value(_activation: Activation, value: Optional) -> Value:
     if value.is_none:
         raise EvaluationError("optional.none() dereference")
     return present(value)
 
 
-def _unwrap(_frame: Frame, values: list[Value]) -> Value:
+def _unwrap(_activation: Activation, values: list[Value]) -> Value:
     found: list[Value] = []
     for value in values:
         if type(value) is not Optional:
@@ -108,49 +108,49 @@ def _unwrap(_frame: Frame, values: list[Value]) -> Value:
 
 FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "!_": _not,
-    "-_": lambda _frame, value: negate(value),
+    "-_": lambda _activation, value: negate(value),
     "size": _size,
-    "type": lambda _frame, value: TypeValue(type_name(value)),
+    "type": lambda _activation, value: TypeValue(type_name(value)),
     "dyn": _same,
     "int(int)": _same,
-    "int(uint)": lambda _frame, value: int_of(int(value)),
+    "int(uint)": lambda _activation, value: int_of(int(value)),
     "int(double)": _int_of_double,
     "int(string)": _parsed(parse_int, "int"),
-    "int(timestamp)": lambda _frame, value: value.seconds,
-    "int(duration)": lambda _frame, value: value.nanoseconds,
-    "uint(int)": lambda _frame, value: uint_of(value),
+    "int(timestamp)": lambda _activation, value: value.seconds,
+    "int(duration)": lambda _activation, value: value.nanoseconds,
+    "uint(int)": lambda _activation, value: uint_of(value),
     "uint(uint)": _same,
     "uint(double)": _uint_of_double,
     "uint(string)": _parsed(_parsed_uint, "uint"),
-    "double(int)": lambda _frame, value: float(value),
-    "double(uint)": lambda _frame, value: float(value),
+    "double(int)": lambda _activation, value: float(value),
+    "double(uint)": lambda _activation, value: float(value),
     "double(double)": _same,
     "double(string)": _parsed(parse_float, "double"),
     "string(string)": _same,
-    "string(bool)": lambda _frame, value: "true" if value else "false",
+    "string(bool)": lambda _activation, value: "true" if value else "false",
     "string(int)": _str,
-    "string(uint)": lambda _frame, value: str(int(value)),
-    "string(double)": lambda _frame, value: double_text(value),
-    "string(bytes)": lambda _frame, value: text_of_bytes(value),
+    "string(uint)": lambda _activation, value: str(int(value)),
+    "string(double)": lambda _activation, value: double_text(value),
+    "string(bytes)": lambda _activation, value: text_of_bytes(value),
     "string(timestamp)": _str,
     "string(duration)": _str,
     "string(net.IP)": _str,
     "string(net.CIDR)": _str,
-    "bytes(string)": lambda _frame, value: value.encode(),
+    "bytes(string)": lambda _activation, value: value.encode(),
     "bytes(bytes)": _same,
     "bool(bool)": _same,
     "bool(string)": _parsed(_BOOLS.get, "bool"),
     "timestamp(string)": _parsed(parse_timestamp, "google.protobuf.Timestamp"),
-    "timestamp(int)": lambda _frame, value: timestamp_of(value),
+    "timestamp(int)": lambda _activation, value: timestamp_of(value),
     "timestamp(timestamp)": _same,
     "duration(string)": _parsed(parse_cel_duration, "google.protobuf.Duration"),
     "duration(duration)": _same,
     "duration(int)": _no_duration,
-    "optional.of(?A)": lambda _frame, value: Optional(value),
-    "optional.ofNonZeroValue(?A)": lambda _frame, value: NONE if is_zero(value) else Optional(value),
-    "optional.none()": lambda _frame: NONE,
+    "optional.of(?A)": lambda _activation, value: Optional(value),
+    "optional.ofNonZeroValue(?A)": lambda _activation, value: NONE if is_zero(value) else Optional(value),
+    "optional.none()": lambda _activation: NONE,
     "optional.unwrap(list)": _unwrap,
     "unwrapOpt(list)": _unwrap,
-    "hasValue(optional_type)": lambda _frame, value: not value.is_none,
+    "hasValue(optional_type)": lambda _activation, value: not value.is_none,
     "value(optional_type)": _value,
 }

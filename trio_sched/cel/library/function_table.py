@@ -17,7 +17,7 @@ SINGLE: Final = frozenset(
 
 @cache
 def implementations() -> Mapping[str, Callable[..., Value]]:
-    """``name(type, …)``, or for those in `SINGLE` ``name`` → a function of the frame and the arguments."""
+    """``name(type, …)``, or for those in `SINGLE` ``name`` → a function of the activation and the arguments."""
     return {
         **conversions.FUNCTIONS,
         **string_functions.FUNCTIONS,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
 from trio_sched.cel.library.conversions import wrong_type
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.values.values import Value
 
 _CACHED: Final = 64
@@ -63,30 +63,32 @@ def compiled(pattern: str) -> Any:
         raise EvaluationError(f"error parsing regexp: {_PROBLEMS.get(problem, problem)}: `{part}`") from error
 
 
-def search(frame: Frame, pattern: Any, text: str) -> Any:
+def search(activation: Activation, pattern: Any, text: str) -> Any:
     """The first match in *text*, or None; counts the work, which is more than what the original has it cost.
 
     Constant patterns are counted as if they were compiled each time: with many large ones they are.
     """
-    frame.spend(pattern.programsize // _COMPILED_PER_ELEMENT + len(text) * pattern.programsize // _STEPS_PER_ELEMENT)
+    activation.spend(
+        pattern.programsize // _COMPILED_PER_ELEMENT + len(text) * pattern.programsize // _STEPS_PER_ELEMENT
+    )
     return pattern.search(text)
 
 
-def _matches(frame: Frame, text: Value, pattern: Value) -> Value:
+def _matches(activation: Activation, text: Value, pattern: Value) -> Value:
     if type(text) is not str:
         raise wrong_type("matches", text)
     if type(pattern) is not str:
         raise EvaluationError(NO_SUCH_OVERLOAD)
-    return search(frame, _compiled_in(frame, pattern), text) is not None
+    return search(activation, _compiled_in(activation, pattern), text) is not None
 
 
 def matches_constant(pattern: str) -> Callable[..., Value]:
     """``matches`` with a pattern that is known beforehand."""
 
-    def matches(frame: Frame, text: Value, *_pattern: Value) -> Value:
+    def matches(activation: Activation, text: Value, *_pattern: Value) -> Value:
         if type(text) is not str:
             raise EvaluationError(NO_SUCH_OVERLOAD)
-        return search(frame, compiled(pattern), text) is not None
+        return search(activation, compiled(pattern), text) is not None
 
     return matches
 
@@ -94,10 +96,10 @@ def matches_constant(pattern: str) -> Callable[..., Value]:
 def find_constant(pattern: str) -> Callable[..., Value]:
     """``find`` with a pattern that is known beforehand."""
 
-    def find(frame: Frame, text: Value, *_pattern: Value) -> Value:
+    def find(activation: Activation, text: Value, *_pattern: Value) -> Value:
         if type(text) is not str:
             raise EvaluationError(NO_SUCH_OVERLOAD)
-        found = search(frame, compiled(pattern), text)
+        found = search(activation, compiled(pattern), text)
         return "" if found is None else found.group()
 
     return find
@@ -106,38 +108,38 @@ def find_constant(pattern: str) -> Callable[..., Value]:
 def find_all_constant(pattern: str) -> Callable[..., Value]:
     """``findAll`` with a pattern that is known beforehand."""
 
-    def find_all(frame: Frame, text: Value, _pattern: Value, limit: Value = -1) -> Value:
+    def find_all(activation: Activation, text: Value, _pattern: Value, limit: Value = -1) -> Value:
         if type(text) is not str or type(limit) is not int:
             raise EvaluationError(NO_SUCH_OVERLOAD)
         found: list[Value] = []
         end = -1
         ready = compiled(pattern)
-        search(frame, ready, text)
+        search(activation, ready, text)
         for match in ready.finditer(text):
             if 0 <= limit <= len(found):
                 break
             if match.end() == match.start() == end:  # Go has no empty match right after another one
                 continue
             end = match.end()
-            frame.spend(_MATCHING)
+            activation.spend(_MATCHING)
             found.append(match.group())
         return found
 
     return find_all
 
 
-def _compiled_in(frame: Frame, pattern: str) -> Any:
+def _compiled_in(activation: Activation, pattern: str) -> Any:
     try:
         return compiled(pattern)
     except EvaluationError as error:
         if TOO_LARGE in str(error):
-            frame.spend(LARGEST // _COMPILED_PER_ELEMENT)
+            activation.spend(LARGEST // _COMPILED_PER_ELEMENT)
         raise
 
 
-def _compiled_here(frame: Frame, pattern: str) -> str:
+def _compiled_here(activation: Activation, pattern: str) -> str:
     try:
-        _compiled_in(frame, pattern)
+        _compiled_in(activation, pattern)
     except EvaluationError as error:
         raise EvaluationError(f"Illegal regex: {error}") from error
     return pattern
@@ -145,11 +147,13 @@ def _compiled_here(frame: Frame, pattern: str) -> str:
 
 FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "matches": _matches,
-    "find(string, string)": lambda frame, text, pattern: find_constant(_compiled_here(frame, pattern))(frame, text),
-    "findAll(string, string)": lambda frame, text, pattern: find_all_constant(_compiled_here(frame, pattern))(
-        frame, text, pattern
+    "find(string, string)": lambda activation, text, pattern: find_constant(_compiled_here(activation, pattern))(
+        activation, text
     ),
-    "findAll(string, string, int)": lambda frame, text, pattern, limit: find_all_constant(
-        _compiled_here(frame, pattern)
-    )(frame, text, pattern, limit),
+    "findAll(string, string)": lambda activation, text, pattern: find_all_constant(_compiled_here(activation, pattern))(
+        activation, text, pattern
+    ),
+    "findAll(string, string, int)": lambda activation, text, pattern, limit: find_all_constant(
+        _compiled_here(activation, pattern)
+    )(activation, text, pattern, limit),
 }

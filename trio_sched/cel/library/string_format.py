@@ -8,7 +8,7 @@ from typing import Final
 
 from trio_sched.cel.errors import EvaluationError
 from trio_sched.cel.library.conversions import text_of_bytes
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.values.numbers import double_text, go_atoi
 from trio_sched.cel.values.times import Duration, Timestamp
 from trio_sched.cel.values.values import CelMap, TypeValue, Uint, Value, type_name
@@ -103,7 +103,7 @@ def _precision(text: str, at: int) -> tuple[int | None, int]:
         raise EvaluationError(f"error while parsing precision: {problem}") from error
 
 
-def format_text(frame: Frame, text: str, arguments: list[Value]) -> str:
+def format_text(activation: Activation, text: str, arguments: list[Value]) -> str:
     """*text* with *arguments* in it.
 
     Raises:
@@ -112,13 +112,13 @@ def format_text(frame: Frame, text: str, arguments: list[Value]) -> str:
 
     def write(index: int, clause: str, precision: int | None) -> str:
         try:
-            written = _WRITERS[clause](frame, arguments[index], precision)
+            written = _WRITERS[clause](activation, arguments[index], precision)
         except EvaluationError as error:
             raise EvaluationError(f"error during formatting: {error}") from error
-        frame.spend(1, len(written))
+        activation.spend(1, len(written))
         return written
 
-    frame.spend(0, len(text))
+    activation.spend(0, len(text))
     return interpolate(text, len(arguments), write)[0]
 
 
@@ -126,7 +126,7 @@ def _refused(clause: str, value: Value) -> EvaluationError:
     return EvaluationError(ACCEPTED[clause][0] + type_name(value))
 
 
-def _string(frame: Frame, value: Value, _precision: int | None = None) -> str:
+def _string(activation: Activation, value: Value, _precision: int | None = None) -> str:
     match value:
         case str():
             return value
@@ -148,20 +148,20 @@ def _string(frame: Frame, value: Value, _precision: int | None = None) -> str:
         case Timestamp() | Duration():
             return str(value)
         case list():
-            return _list(frame, value)
+            return _list(activation, value)
         case CelMap():
-            return _map(frame, value)
+            return _map(activation, value)
     raise _refused("s", value)
 
 
-def _literal(frame: Frame, value: Value) -> str:
+def _literal(activation: Activation, value: Value) -> str:
     """*value* inside a list or map."""
-    frame.spend(_WRITING, len(value) if type(value) in (str, bytes) else 0)
+    activation.spend(_WRITING, len(value) if type(value) in (str, bytes) else 0)
     match value:
         case str():
             return quote(value)
         case bytes():
-            return f"b{quote(_string(frame, value))}"
+            return f"b{quote(_string(activation, value))}"
         case float():
             if math.isinf(value) or math.isnan(value):
                 return quote(double_text(value))
@@ -171,25 +171,25 @@ def _literal(frame: Frame, value: Value) -> str:
         case Duration():
             return f"duration({quote(str(value))})"
         case bool() | int() | None | list() | CelMap() | TypeValue():
-            return _string(frame, value)
+            return _string(activation, value)
     raise EvaluationError(f"no formatting function for {type_name(value)}")
 
 
-def _list(frame: Frame, values: list[Value]) -> str:
-    return f"[{', '.join([_literal(frame, value) for value in values])}]"
+def _list(activation: Activation, values: list[Value]) -> str:
+    return f"[{', '.join([_literal(activation, value) for value in values])}]"
 
 
-def _map(frame: Frame, values: CelMap) -> str:
+def _map(activation: Activation, values: CelMap) -> str:
     entries: list[tuple[str, str]] = []
     for key, value in values.items():
         if type(key) not in (str, bool, int, Uint):
             raise EvaluationError(f"no formatting function for map key of type {type_name(key)}")
-        entries.append((_literal(frame, key), _literal(frame, value)))
+        entries.append((_literal(activation, key), _literal(activation, value)))
     entries.sort(key=lambda entry: entry[0])
     return "{" + ", ".join(f"{key}:{value}" for key, value in entries) + "}"
 
 
-def _decimal(_frame: Frame, value: Value, _precision: int | None) -> str:
+def _decimal(_activation: Activation, value: Value, _precision: int | None) -> str:
     if type(value) not in (int, Uint):
         raise _refused("d", value)
     return str(int(value))
@@ -207,19 +207,19 @@ def _infinite(number: float) -> str:
     return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
 
 
-def _fixed(frame: Frame, value: Value, precision: int | None) -> str:
+def _fixed(activation: Activation, value: Value, precision: int | None) -> str:
     number = _double("f", value)
     if math.isnan(number) or math.isinf(number):
         return _infinite(number)
     digits = _PRECISION if precision is None else precision
-    frame.spend(0, digits)
+    activation.spend(0, digits)
     return f"{number:,.{digits}f}"
 
 
-def _scientific(frame: Frame, value: Value, precision: int | None) -> str:
+def _scientific(activation: Activation, value: Value, precision: int | None) -> str:
     number = _double("e", value)
     width = _PRECISION if precision is None else precision  # the original takes it for the width
-    frame.spend(0, width)
+    activation.spend(0, width)
     if math.isnan(number) or math.isinf(number):
         return _infinite(number).rjust(width)
     mantissa, _, exponent = f"{number:.{_PRECISION}e}".partition("e")
@@ -227,33 +227,33 @@ def _scientific(frame: Frame, value: Value, precision: int | None) -> str:
     return f"{mantissa}×10{(sign + exponent[1:]).translate(_SUPERSCRIPT)}".rjust(width)
 
 
-def _binary(_frame: Frame, value: Value, _precision: int | None) -> str:
+def _binary(_activation: Activation, value: Value, _precision: int | None) -> str:
     if type(value) not in (int, Uint, bool):
         raise _refused("b", value)
     return f"{int(value):b}"
 
 
-def _octal(_frame: Frame, value: Value, _precision: int | None) -> str:
+def _octal(_activation: Activation, value: Value, _precision: int | None) -> str:
     if type(value) not in (int, Uint):
         raise _refused("o", value)
     return f"{int(value):o}"
 
 
-def _hexadecimal(frame: Frame, value: Value, _precision: int | None) -> str:
+def _hexadecimal(activation: Activation, value: Value, _precision: int | None) -> str:
     if type(value) in (str, bytes):
         content = value.encode("utf-8", "surrogatepass") if type(value) is str else value
-        frame.spend(0, 2 * len(content))
+        activation.spend(0, 2 * len(content))
         return content.hex()
     if type(value) not in (int, Uint):
         raise _refused("x", value)
     return f"{int(value):x}"
 
 
-def _upper(frame: Frame, value: Value, precision: int | None) -> str:
-    return _hexadecimal(frame, value, precision).upper()
+def _upper(activation: Activation, value: Value, precision: int | None) -> str:
+    return _hexadecimal(activation, value, precision).upper()
 
 
-_WRITERS: Final[dict[str, Callable[[Frame, Value, int | None], str]]] = {
+_WRITERS: Final[dict[str, Callable[[Activation, Value, int | None], str]]] = {
     "s": _string,
     "d": _decimal,
     "f": _fixed,

@@ -8,7 +8,7 @@ from typing import Final
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
 from trio_sched.cel.library import regexes
 from trio_sched.cel.library.string_format import format_text
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.runtime.chains import shown
 from trio_sched.cel.values.values import Value
 
@@ -24,8 +24,8 @@ _QUOTED: Final = str.maketrans(
 )
 
 
-def _of_texts(check: Callable[[str, str], bool]) -> Callable[[Frame, Value, Value], Value]:
-    def checked(_frame: Frame, text: Value, part: Value) -> Value:
+def _of_texts(check: Callable[[str, str], bool]) -> Callable[[Activation, Value, Value], Value]:
+    def checked(_activation: Activation, text: Value, part: Value) -> Value:
         if type(text) is not str or type(part) is not str:
             raise EvaluationError(NO_SUCH_OVERLOAD)
         return check(text, part)
@@ -37,13 +37,13 @@ def _out_of_range(index: int) -> EvaluationError:
     return EvaluationError(f"index out of range: {index}")
 
 
-def _char_at(_frame: Frame, text: str, index: int) -> Value:
+def _char_at(_activation: Activation, text: str, index: int) -> Value:
     if not 0 <= index <= len(text):
         raise _out_of_range(index)
     return text[index : index + 1]
 
 
-def _index_of(_frame: Frame, text: str, part: str, start: int = 0) -> Value:
+def _index_of(_activation: Activation, text: str, part: str, start: int = 0) -> Value:
     if not part:
         return start
     if start < 0:
@@ -51,11 +51,11 @@ def _index_of(_frame: Frame, text: str, part: str, start: int = 0) -> Value:
     return text.find(part, start)
 
 
-def _last_index_of(_frame: Frame, text: str, part: str) -> Value:
+def _last_index_of(_activation: Activation, text: str, part: str) -> Value:
     return text.rfind(part)
 
 
-def _last_index_before(_frame: Frame, text: str, part: str, start: int) -> Value:
+def _last_index_before(_activation: Activation, text: str, part: str, start: int) -> Value:
     if not part:
         return start
     if start < 0:
@@ -63,26 +63,26 @@ def _last_index_before(_frame: Frame, text: str, part: str, start: int) -> Value
     return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
 
 
-def _replace(frame: Frame, text: str, part: str, by: str, count: int = -1) -> Value:
+def _replace(activation: Activation, text: str, part: str, by: str, count: int = -1) -> Value:
     occurrences = text.count(part) if part else len(text) + 1
     if count >= 0:
         occurrences = min(occurrences, count)
-    frame.spend(0, len(text) + occurrences * len(by))
+    activation.spend(0, len(text) + occurrences * len(by))
     return text.replace(part, by, occurrences)
 
 
-def _split(frame: Frame, text: str, separator: str, count: int = -1) -> Value:
+def _split(activation: Activation, text: str, separator: str, count: int = -1) -> Value:
     if count == 0:
         return []
     if separator:
         found = text.split(separator, count - 1 if count > 0 else -1)
     else:
         found = list(text) if count < 0 or count >= len(text) else [*text[: count - 1], text[count - 1 :]]
-    frame.spend(len(found))
+    activation.spend(len(found))
     return found
 
 
-def _substring(_frame: Frame, text: str, start: int, end: int | None = None) -> Value:
+def _substring(_activation: Activation, text: str, start: int, end: int | None = None) -> Value:
     if end is not None and start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
     for index in (start, len(text) if end is None else end):
@@ -91,15 +91,15 @@ def _substring(_frame: Frame, text: str, start: int, end: int | None = None) -> 
     return text[start:end]
 
 
-def _join(frame: Frame, parts: list[Value], separator: str = "") -> Value:
+def _join(activation: Activation, parts: list[Value], separator: str = "") -> Value:
     for part in parts:
         if type(part) is not str:
             raise EvaluationError(f"join: invalid input: {shown(part)}")
-    frame.spend(0, sum(map(len, parts)) + len(separator) * len(parts))
+    activation.spend(0, sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
 
-def _quote(_frame: Frame, text: str) -> Value:
+def _quote(_activation: Activation, text: str) -> Value:
     return f'"{text.translate(_QUOTED)}"'
 
 
@@ -111,9 +111,9 @@ FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "charAt(string, int)": _char_at,
     "substring(string, int)": _substring,
     "substring(string, int, int)": _substring,
-    "lowerAscii(string)": lambda _frame, text: text.translate(_LOWER),
-    "upperAscii(string)": lambda _frame, text: text.translate(_UPPER),
-    "trim(string)": lambda _frame, text: text.strip(_SPACE),
+    "lowerAscii(string)": lambda _activation, text: text.translate(_LOWER),
+    "upperAscii(string)": lambda _activation, text: text.translate(_UPPER),
+    "trim(string)": lambda _activation, text: text.strip(_SPACE),
     "replace(string, string, string)": _replace,
     "replace(string, string, string, int)": _replace,
     "split(string, string)": _split,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.values.times import SECOND, Timestamp, civil, local_seconds
 from trio_sched.cel.values.values import Value
 
@@ -30,19 +30,19 @@ _OF_DURATIONS: Final = {
 
 
 def _in_zone(part: Callable[[_Civil], int]) -> Callable[..., Value]:
-    def get(_frame: Frame, timestamp: Timestamp, zone: str = "UTC") -> Value:
+    def get(_activation: Activation, timestamp: Timestamp, zone: str = "UTC") -> Value:
         return part(civil(local_seconds(timestamp, zone)))
 
     return get
 
 
-def _milliseconds(_frame: Frame, timestamp: Timestamp, zone: str = "UTC") -> Value:
+def _milliseconds(_activation: Activation, timestamp: Timestamp, zone: str = "UTC") -> Value:
     local_seconds(timestamp, zone)  # the zone must be one
     return timestamp.nanoseconds // 1_000_000
 
 
 def _whole(unit: int) -> Callable[..., Value]:
-    def get(_frame: Frame, duration: Value) -> Value:
+    def get(_activation: Activation, duration: Value) -> Value:
         whole = abs(duration.nanoseconds) // unit
         return -whole if duration.nanoseconds < 0 else whole
 

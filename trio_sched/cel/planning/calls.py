@@ -9,7 +9,7 @@ from trio_sched.cel.checking.declarations import Overload, functions
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, CompileError, EvaluationError
 from trio_sched.cel.library.function_table import SINGLE, implementations
 from trio_sched.cel.library.regexes import compiled, find_all_constant, find_constant, matches_constant
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.runtime.chains import Step
 from trio_sched.cel.runtime.costs import RESULT_COSTS, Cost, cost_of, overload_key
 from trio_sched.cel.values.types import ANY, DYN, Type
@@ -34,7 +34,7 @@ class Fixed:
     def __init__(self, value: Value) -> None:
         self.value = value
 
-    def __call__(self, _frame: Frame) -> Value:  # noqa: D102  # a step like any other
+    def __call__(self, _activation: Activation) -> Value:  # noqa: D102  # a step like any other
         return self.value
 
 
@@ -70,7 +70,7 @@ def call(name: str, overloads: tuple[Overload, ...], arguments: Sequence[Step]) 
         step = _paid_by_result(step, RESULT_COSTS[name])
     if name in CONVERSIONS and all(isinstance(argument, Fixed) for argument in arguments):
         try:
-            return Fixed(step(Frame(0)))
+            return Fixed(step(Activation(0)))
         except EvaluationError as error:
             raise not_instantiated(error) from error
     return step
@@ -78,28 +78,28 @@ def call(name: str, overloads: tuple[Overload, ...], arguments: Sequence[Step]) 
 
 def _parsed_once(step: Step) -> Step:
     """A call that always has the same result; it is paid for every time."""
-    frame = Frame(0)
+    activation = Activation(0)
     try:
-        value = step(frame)
+        value = step(activation)
     except EvaluationError:
         return step
-    cost = frame.cost
+    cost = activation.cost
 
-    def parsed(frame: Frame) -> Value:
-        frame.cost += cost
+    def parsed(activation: Activation) -> Value:
+        activation.cost += cost
         return value
 
     return parsed
 
 
 def _paid_by_result(step: Step, cost: Callable[[Value], int]) -> Step:
-    def paid(frame: Frame) -> Value:
+    def paid(activation: Activation) -> Value:
         try:
-            result = step(frame)
+            result = step(activation)
         except EvaluationError:
-            frame.cost += cost(FAILED) - 1  # one was paid for the call
+            activation.cost += cost(FAILED) - 1  # one was paid for the call
             raise
-        frame.charge(cost(result) - 1)
+        activation.charge(cost(result) - 1)
         return result
 
     return paid
@@ -111,7 +111,7 @@ Implementation = Callable[..., Value]
 
 
 def dispatcher(name: str, overloads: tuple[Overload, ...]) -> Implementation:
-    """What is called with a frame and the values of the arguments."""
+    """What is called with an activation and the values of the arguments."""
     table = implementations()
     if name in SINGLE:
         return table[name]
@@ -120,10 +120,10 @@ def dispatcher(name: str, overloads: tuple[Overload, ...]) -> Implementation:
     count = len(overloads[0].arguments)
     choices = [one for one in functions()[name] if len(one.arguments) == count]
 
-    def dispatched(frame: Frame, *arguments: Value) -> Value:
+    def dispatched(activation: Activation, *arguments: Value) -> Value:
         for fits, implementation in guarded:
             if fits(*arguments):
-                return implementation(frame, *arguments)
+                return implementation(activation, *arguments)
         raise no_overload(name, arguments)
 
     guarded = [(_fitting(one.arguments), _implementation(name, one)) for one in choices]
@@ -142,18 +142,18 @@ def _guarded(name: str, overload: Overload) -> Implementation:
         return implementation
     if len(wanted) == 1 and (kind := _only_class(wanted[0])) is not None:
 
-        def checked_one(frame: Frame, value: Value) -> Value:
+        def checked_one(activation: Activation, value: Value) -> Value:
             if type(value) is not kind:
                 raise no_overload(name, (value,))
-            return implementation(frame, value)
+            return implementation(activation, value)
 
         return checked_one
     fits = _fitting(wanted)
 
-    def checked(frame: Frame, *arguments: Value) -> Value:
+    def checked(activation: Activation, *arguments: Value) -> Value:
         if not fits(*arguments):
             raise no_overload(name, arguments)
-        return implementation(frame, *arguments)
+        return implementation(activation, *arguments)
 
     return checked
 
@@ -209,9 +209,9 @@ def _call(implementation: Implementation, cost: Cost | None, arguments: Sequence
 
 
 def _without_arguments(implementation: Implementation) -> Step:
-    def called(frame: Frame) -> Value:
-        frame.cost += 1
-        return implementation(frame)
+    def called(activation: Activation) -> Value:
+        activation.cost += 1
+        return implementation(activation)
 
     return called
 
@@ -219,21 +219,21 @@ def _without_arguments(implementation: Implementation) -> Step:
 def _with_one(implementation: Implementation, cost: Cost | None, argument: Step) -> Step:
     if cost is None:
 
-        def called(frame: Frame) -> Value:
-            frame.cost += 1
-            return implementation(frame, argument(frame))
+        def called(activation: Activation) -> Value:
+            activation.cost += 1
+            return implementation(activation, argument(activation))
 
         return called
     measured = cost
 
-    def paid(frame: Frame) -> Value:
+    def paid(activation: Activation) -> Value:
         try:
-            value = argument(frame)
+            value = argument(activation)
         except EvaluationError:
-            frame.charge(measured(FAILED))
+            activation.charge(measured(FAILED))
             raise
-        frame.charge(measured(value))
-        return implementation(frame, value)
+        activation.charge(measured(value))
+        return implementation(activation, value)
 
     return paid
 
@@ -242,23 +242,23 @@ def binary(implementation: Implementation, cost: Cost | None, left: Step, right:
     """An operator or function of two arguments, both of which are evaluated even if the first one fails."""
     measured = cost or _one
 
-    def called(frame: Frame) -> Value:
+    def called(activation: Activation) -> Value:
         try:
-            one = left(frame)
+            one = left(activation)
         except EvaluationError:
             try:
-                other = right(frame)
+                other = right(activation)
             except EvaluationError:
                 other = FAILED
-            frame.charge(measured(FAILED, other))
+            activation.charge(measured(FAILED, other))
             raise
         try:
-            other = right(frame)
+            other = right(activation)
         except EvaluationError:
-            frame.charge(measured(one, FAILED))
+            activation.charge(measured(one, FAILED))
             raise
-        frame.charge(measured(one, other))
-        return implementation(frame, one, other)
+        activation.charge(measured(one, other))
+        return implementation(activation, one, other)
 
     return called
 
@@ -271,14 +271,14 @@ def _in_order(implementation: Implementation, cost: Cost | None, arguments: tupl
     """A call that is not paid for if an argument before the last one fails."""
     *before, last = arguments
 
-    def called(frame: Frame) -> Value:
-        values = [argument(frame) for argument in before]
+    def called(activation: Activation) -> Value:
+        values = [argument(activation) for argument in before]
         try:
-            values.append(last(frame))
+            values.append(last(activation))
         except EvaluationError:
-            frame.charge(1 if cost is None else cost(*values, FAILED))
+            activation.charge(1 if cost is None else cost(*values, FAILED))
             raise
-        frame.charge(1 if cost is None else cost(*values))
-        return implementation(frame, *values)
+        activation.charge(1 if cost is None else cost(*values))
+        return implementation(activation, *values)
 
     return called

@@ -14,7 +14,7 @@ from attrs import frozen
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
 from trio_sched.cel.library.sorting import sorted_by
 from trio_sched.cel.planning.calls import Fixed
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.runtime.chains import Step, shown
 from trio_sched.cel.runtime.costs import LIST, self_comparison_cost
 from trio_sched.cel.values.values import FAILED, MISSING, CelMap, Value, go_type, map_key, type_name
@@ -31,10 +31,10 @@ class Loop:
     condition: Step | None
 
 
-def _over(loop: Loop, frame: Frame) -> Iterable[None]:
+def _over(loop: Loop, activation: Activation) -> Iterable[None]:
     """Set the variables to one element after the other."""
-    values = frame.values
-    over = loop.over(frame)
+    values = activation.values
+    over = loop.over(activation)
     kind = type(over)
     if len(loop.slots) == 1:
         (slot,) = loop.slots
@@ -45,7 +45,7 @@ def _over(loop: Loop, frame: Frame) -> Iterable[None]:
         else:
             raise EvaluationError(f"got '{go_type(over)}', expected iterable type")
         for element in elements:
-            frame.charge(0)
+            activation.charge(0)
             values[slot] = element
             yield
         return
@@ -53,7 +53,7 @@ def _over(loop: Loop, frame: Frame) -> Iterable[None]:
     if kind is not list and kind is not CelMap:
         raise EvaluationError(f"unsupported comprehension range type: {go_type(over)}")
     for key, value in enumerate(over) if kind is list else over.items():
-        frame.charge(0)
+        activation.charge(0)
         values[first], values[second] = key, value
         yield
 
@@ -62,23 +62,23 @@ def _quantifier(loop: Loop, stops_at: bool, cost_to_stop: int) -> Step:
     """``all``, which stops at the first false, and ``exists``, which stops at the first true."""
     body = loop.body
 
-    def decide(frame: Frame) -> Value:
+    def decide(activation: Activation) -> Value:
         problem: str | None = None
         decided = False
-        for _ in _over(loop, frame):
-            frame.cost += cost_to_stop
+        for _ in _over(loop, activation):
+            activation.cost += cost_to_stop
             if decided:
                 break
-            frame.cost += 1
+            activation.cost += 1
             try:
-                found = body(frame)
+                found = body(activation)
                 if found is stops_at:
                     decided = True
                 elif type(found) is not bool:
                     raise EvaluationError(NO_SUCH_OVERLOAD)
             except EvaluationError as error:
                 problem = problem or str(error)
-        frame.cost += 1
+        activation.cost += 1
         if decided:
             return stops_at
         if problem is not None:
@@ -96,8 +96,8 @@ def _exists(loop: Loop) -> Step:
     return _quantifier(loop, True, 3)
 
 
-def _holds(frame: Frame, condition: Step) -> bool:
-    found = condition(frame)
+def _holds(activation: Activation, condition: Step) -> bool:
+    found = condition(activation)
     if type(found) is not bool:
         raise EvaluationError(NO_SUCH_OVERLOAD)
     return found
@@ -106,17 +106,17 @@ def _holds(frame: Frame, condition: Step) -> bool:
 def _exists_one(loop: Loop) -> Step:
     body = loop.body
 
-    def count(frame: Frame) -> Value:
+    def count(activation: Activation) -> Value:
         hits = 0
         problem: str | None = None
-        for _ in _over(loop, frame):
+        for _ in _over(loop, activation):
             try:
-                if _holds(frame, body):
-                    frame.cost += 2
+                if _holds(activation, body):
+                    activation.cost += 2
                     hits += 1
             except EvaluationError as error:
                 problem = str(error)  # the last one is reported
-        frame.cost += 2
+        activation.cost += 2
         if problem is not None:
             raise EvaluationError(problem)
         return hits == 1
@@ -128,23 +128,23 @@ def _to_list(loop: Loop, condition: Step | None, body: Step) -> Step:
     """``map``, ``filter`` and ``transformList``."""
     cost = 2 if isinstance(body, Fixed) else 2 + LIST
 
-    def collect(frame: Frame) -> Value:
+    def collect(activation: Activation) -> Value:
         found: list[Value] = []
         problem: str | None = None
-        for _ in _over(loop, frame):
+        for _ in _over(loop, activation):
             if condition is not None:
                 try:
-                    if not _holds(frame, condition):
+                    if not _holds(activation, condition):
                         continue
                 except EvaluationError as error:
                     problem = str(error)
                     continue
-            frame.cost += cost
+            activation.cost += cost
             try:
-                found.append(body(frame))
+                found.append(body(activation))
             except EvaluationError as error:
                 problem = problem or str(error)
-        frame.cost += 1
+        activation.cost += 1
         if problem is not None:
             raise EvaluationError(problem)
         return found
@@ -159,32 +159,32 @@ def _map(loop: Loop) -> Step:
 def _filter(loop: Loop) -> Step:
     (slot,) = loop.slots
 
-    def element(frame: Frame) -> Value:
-        frame.cost += 1
-        return frame.values[slot]
+    def element(activation: Activation) -> Value:
+        activation.cost += 1
+        return activation.values[slot]
 
     return _to_list(loop, loop.body, element)
 
 
-Insert = Callable[[Frame, CelMap, str | None], None]
+Insert = Callable[[Activation, CelMap, str | None], None]
 
 
 def _to_map(loop: Loop, insert: Insert) -> Step:
-    def collect(frame: Frame) -> Value:
+    def collect(activation: Activation) -> Value:
         found = CelMap({})
         problem: str | None = None
-        for _ in _over(loop, frame):
+        for _ in _over(loop, activation):
             try:
-                if loop.condition is not None and not _holds(frame, loop.condition):
+                if loop.condition is not None and not _holds(activation, loop.condition):
                     continue
             except EvaluationError as error:
                 problem = str(error)
                 continue
             try:
-                insert(frame, found, problem)
+                insert(activation, found, problem)
             except EvaluationError as error:
                 problem = problem or str(error)
-        frame.cost += 1
+        activation.cost += 1
         if problem is not None:
             raise EvaluationError(problem)
         return found
@@ -196,12 +196,12 @@ def _transform_map(loop: Loop) -> Step:
     slot = loop.slots[0]
     body = loop.body
 
-    def insert(frame: Frame, into: CelMap, problem: str | None) -> None:
-        frame.cost += 1
+    def insert(activation: Activation, into: CelMap, problem: str | None) -> None:
+        activation.cost += 1
         if problem is None:  # otherwise nothing more is evaluated
-            frame.cost += 2
-            value = body(frame)
-            _insert(into, frame.values[slot], value)
+            activation.cost += 2
+            value = body(activation)
+            _insert(into, activation.values[slot], value)
 
     return _to_map(loop, insert)
 
@@ -209,13 +209,13 @@ def _transform_map(loop: Loop) -> Step:
 def _transform_map_entry(loop: Loop) -> Step:
     body = loop.body
 
-    def insert(frame: Frame, into: CelMap, problem: str | None) -> None:
-        frame.cost += 2
-        entries = body(frame)
+    def insert(activation: Activation, into: CelMap, problem: str | None) -> None:
+        activation.cost += 2
+        entries = body(activation)
         if type(entries) is not CelMap:
             raise EvaluationError(f"{NO_SUCH_OVERLOAD}: cel.@mapInsert(map, {type_name(entries)})")
         if problem is None:
-            frame.spend(len(entries))
+            activation.spend(len(entries))
             for key, value in entries.items():
                 _insert(into, key, value)
 
@@ -245,25 +245,25 @@ def sort_by(over: Step, slots: tuple[int, int], key: Step, *, is_cost_known: boo
     """``over.sortBy(x, key)``; *slots* are those of the list and of ``x``; *is_cost_known* if the type of keys is."""
     target_slot, slot = slots
 
-    def once(frame: Frame) -> Value:
-        return frame.values[target_slot]
+    def once(activation: Activation) -> Value:
+        return activation.values[target_slot]
 
-    def sort(frame: Frame) -> Value:
-        frame.cost += 1
+    def sort(activation: Activation) -> Value:
+        activation.cost += 1
         problem: str | None = None
         keys: Value = FAILED
         try:
-            target = frame.values[target_slot] = over(frame)
+            target = activation.values[target_slot] = over(activation)
         except EvaluationError as error:
             problem = str(error)
-            frame.cost += 1
+            activation.cost += 1
         else:
-            frame.cost += 1
+            activation.cost += 1
             try:
-                keys = keys_of(frame)
+                keys = keys_of(activation)
             except EvaluationError as error:
                 problem = str(error)
-        frame.charge(self_comparison_cost(keys) if is_cost_known else 1)
+        activation.charge(self_comparison_cost(keys) if is_cost_known else 1)
         if problem is not None:
             raise EvaluationError(problem)
         return sorted_by(target, keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trio_sched.cel.planning.calls import Fixed
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.runtime.chains import Step
 from trio_sched.cel.values.values import Uint, Value, lossless_int, map_key
 
@@ -24,8 +24,8 @@ def membership(element: Step, among: Step) -> Step | None:
         keys.update(map_key(same) for same in _same_numbers(value))
     found = frozenset(keys)
 
-    def looked_up(frame: Frame) -> Value:
-        return map_key(element(frame)) in found
+    def looked_up(activation: Activation) -> Value:
+        return map_key(element(activation)) in found
 
     return looked_up
 

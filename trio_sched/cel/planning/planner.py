@@ -24,7 +24,7 @@ from trio_sched.cel.planning.steps import (
     or_else,
     plain_list,
 )
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.runtime.chains import (
     KEYS,
     Qualifier,
@@ -258,13 +258,13 @@ class Planner:
     def _bind(self, name: str, value: Step, body: Node) -> Step:
         slot = self._new_slot()
 
-        def bound(frame: Frame) -> Value:
-            found = frame.values[slot]
+        def bound(activation: Activation) -> Value:
+            found = activation.values[slot]
             if found is _UNSET:
                 try:
-                    found = frame.values[slot] = frame.growing(value(frame))
+                    found = activation.values[slot] = activation.growing(value(activation))
                 except EvaluationError as error:
-                    frame.values[slot] = Failed(str(error))
+                    activation.values[slot] = Failed(str(error))
                     raise
             elif type(found) is Failed:
                 raise EvaluationError(found.problem)
@@ -274,19 +274,19 @@ class Planner:
         assert step is not None
         inner = step
 
-        def binding(frame: Frame) -> Value:
-            frame.values[slot] = _UNSET
-            result = inner(frame)
-            return list(result) if frame.grows(result) else result
+        def binding(activation: Activation) -> Value:
+            activation.values[slot] = _UNSET
+            result = inner(activation)
+            return list(result) if activation.grows(result) else result
 
         return binding
 
     def _optional_map(self, node: OptionalMap) -> Step:
         target = self.plan(node.target)
 
-        def unwrapped(frame: Frame) -> Value:
-            frame.cost += 1
-            found = target(frame)
+        def unwrapped(activation: Activation) -> Value:
+            activation.cost += 1
+            found = target(activation)
             if type(found) is not Optional or found.is_none:
                 raise EvaluationError("optional.none() dereference")
             return present(found)
@@ -295,14 +295,14 @@ class Planner:
         flat = reread(body)
         has_value = call("hasValue", functions()["hasValue"], [target])
 
-        def mapped(frame: Frame) -> Value:
-            if not has_value(frame):
-                frame.cost += 1
+        def mapped(activation: Activation) -> Value:
+            if not has_value(activation):
+                activation.cost += 1
                 return NONE
             if node.is_flat:
-                return flat(frame)
-            frame.cost += 1
-            return read_again(Optional(body(frame)))
+                return flat(activation)
+            activation.cost += 1
+            return read_again(Optional(body(activation)))
 
         return mapped
 
@@ -314,13 +314,13 @@ def _folded(step: Step) -> Step:
         CompileError: a map has a key that the original cannot take.
     """
     try:
-        return Fixed(step(Frame(0)))
+        return Fixed(step(Activation(0)))
     except Aborted as error:
         raise not_instantiated(error) from error
     except EvaluationError as error:
         problem = str(error)
 
-    def failed(_frame: Frame) -> Value:
+    def failed(_activation: Activation) -> Value:
         raise EvaluationError(problem)
 
     return failed

@@ -12,7 +12,7 @@ from trio_sched.cel.checking.environment import Environment
 from trio_sched.cel.errors import COST_EXCEEDED, Aborted, CompileError, EvaluationError, InvalidExpression
 from trio_sched.cel.planning.literal_checks import invalid_literals
 from trio_sched.cel.planning.planner import Planner
-from trio_sched.cel.runtime.activation import COST_LIMIT, Frame
+from trio_sched.cel.runtime.activation import COST_LIMIT, Activation
 from trio_sched.cel.runtime.chains import Step, Variable
 from trio_sched.cel.syntax.parser import parse
 from trio_sched.cel.syntax.recursion import deep_recursion
@@ -61,46 +61,46 @@ class Program:
         Raises:
             EvaluationError: there is none.
         """
-        frame = Frame(self._slots)
+        activation = Activation(self._slots)
         for slot, name in enumerate(self.variables):
-            frame.values[slot] = variables[name]
-        return self._run(frame)
+            activation.values[slot] = variables[name]
+        return self._run(activation)
 
     def evaluate_one(self, variable: Value) -> Value:
         """Like `evaluate`, for the only variable of the environment."""
-        frame = Frame(self._slots)
-        frame.values[0] = variable
-        return self._run(frame)
+        activation = Activation(self._slots)
+        activation.values[0] = variable
+        return self._run(activation)
 
     def outcome(self, variables: Mapping[str, Value]) -> Outcome:
         """Like `evaluate`, with what it cost."""
-        frame = Frame(self._slots)
+        activation = Activation(self._slots)
         for slot, name in enumerate(self.variables):
-            frame.values[slot] = variables[name]
-        return self._outcome(frame)
+            activation.values[slot] = variables[name]
+        return self._outcome(activation)
 
     def outcome_one(self, variable: Value) -> Outcome:
         """Like `evaluate_one`, with what it cost."""
-        frame = Frame(self._slots)
-        frame.values[0] = variable
-        return self._outcome(frame)
+        activation = Activation(self._slots)
+        activation.values[0] = variable
+        return self._outcome(activation)
 
-    def _outcome(self, frame: Frame) -> Outcome:
+    def _outcome(self, activation: Activation) -> Outcome:
         try:
-            return Outcome(self._run(frame), None, frame.cost, frame.work)
+            return Outcome(self._run(activation), None, activation.cost, activation.work)
         except EvaluationError as error:
             forget_tracebacks(error)
-            return Outcome(None, error, frame.cost, frame.work)
+            return Outcome(None, error, activation.cost, activation.work)
 
-    def _run(self, frame: Frame) -> Value:
+    def _run(self, activation: Activation) -> Value:
         try:
             if self._is_deep:
                 with deep_recursion():
-                    value = self._step(frame)
+                    value = self._step(activation)
             else:
-                value = self._step(frame)
+                value = self._step(activation)
         except EvaluationError as error:
-            if frame.cost > COST_LIMIT:  # what was spent counts, whatever else went wrong
+            if activation.cost > COST_LIMIT:  # what was spent counts, whatever else went wrong
                 raise EvaluationError(COST_EXCEEDED) from None
             if len(str(error)) > _LONGEST:
                 raise EvaluationError(shortened(str(error), _LONGEST)) from None
@@ -109,7 +109,7 @@ class Program:
             raise EvaluationError(str(error)) from error
         except Exception as error:  # one expression must not end the process
             raise EvaluationError(f"internal error: {type(error).__name__}: {error}") from error
-        if frame.cost > COST_LIMIT:
+        if activation.cost > COST_LIMIT:
             raise EvaluationError(COST_EXCEEDED)
         return value
 

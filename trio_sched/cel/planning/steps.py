@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.runtime.chains import Step, present, shown
 from trio_sched.cel.runtime.costs import LIST, MAP, MESSAGE, equality_cost, tenths
 from trio_sched.cel.runtime.messages import make_message
@@ -16,9 +16,9 @@ from trio_sched.cel.values.values import FAILED, CelMap, Optional, Value, map_ke
 def plain_list(steps: Sequence[Step]) -> Step:
     """``[a, b]``."""
 
-    def listed(frame: Frame) -> Value:
-        frame.cost += LIST
-        return [step(frame) for step in steps]
+    def listed(activation: Activation) -> Value:
+        activation.cost += LIST
+        return [step(activation) for step in steps]
 
     return listed
 
@@ -26,11 +26,11 @@ def plain_list(steps: Sequence[Step]) -> Step:
 def optional_list(parts: Sequence[tuple[Step, bool]]) -> Step:
     """``[a, ?b]``: the elements, and whether they are optional."""
 
-    def listed(frame: Frame) -> Value:
-        frame.cost += LIST
+    def listed(activation: Activation) -> Value:
+        activation.cost += LIST
         found: list[Value] = []
         for step, is_optional in parts:
-            value = step(frame)
+            value = step(activation)
             if not is_optional:
                 found.append(value)
             elif type(value) is not Optional:
@@ -46,19 +46,19 @@ def optional_list(parts: Sequence[tuple[Step, bool]]) -> Step:
 def map_of_entries(parts: Sequence[tuple[Step, Step, bool]]) -> Step:
     """``{a: b, ?c: d}``: keys, values, and whether they are optional."""
 
-    def mapped(frame: Frame) -> Value:
+    def mapped(activation: Activation) -> Value:
         try:
-            value = entered(frame)
+            value = entered(activation)
         except EvaluationError:
-            frame.cost += MAP
+            activation.cost += MAP
             raise
-        frame.cost += MAP
+        activation.cost += MAP
         return value
 
-    def entered(frame: Frame) -> Value:
+    def entered(activation: Activation) -> Value:
         entries: dict[object, Value] = {}
         for key_step, value_step, is_optional in parts:
-            key, value = key_step(frame), value_step(frame)
+            key, value = key_step(activation), value_step(activation)
             if is_optional:
                 value = _optional(key, value)
                 if value.is_none:
@@ -74,11 +74,11 @@ def map_of_entries(parts: Sequence[tuple[Step, Step, bool]]) -> Step:
 def message(name: str, parts: Sequence[tuple[str, Step, bool]]) -> Step:
     """``name{field: value}``: fields, values, and whether they are optional."""
 
-    def made(frame: Frame) -> Value:
-        frame.cost += MESSAGE
+    def made(activation: Activation) -> Value:
+        activation.cost += MESSAGE
         fields: dict[str, Value] = {}
         for key, step, is_optional in parts:
-            value = step(frame)
+            value = step(activation)
             if is_optional:
                 value = _optional(key, value)
                 if value.is_none:
@@ -86,7 +86,7 @@ def message(name: str, parts: Sequence[tuple[str, Step, bool]]) -> Step:
                     continue
                 value = present(value)
             fields[key] = value
-        return make_message(frame, name, fields)
+        return make_message(activation, name, fields)
 
     return made
 
@@ -98,9 +98,9 @@ def _optional(key: Value, value: Value) -> Optional:
     raise EvaluationError(f"cannot initialize optional entry '{shown(key)}' from non-optional value {shown_value}")
 
 
-def equals(frame: Frame, left: Value, right: Value) -> bool:
+def equals(activation: Activation, left: Value, right: Value) -> bool:
     """``left == right``."""
-    found = types_equal(frame, left, right)
+    found = types_equal(activation, left, right)
     if found is None:
         raise EvaluationError(NO_SUCH_OVERLOAD)
     return found
@@ -110,34 +110,34 @@ def equals_text(left: Step, text: str) -> Step:
     """``left == text``, which is what most selectors consist of."""
     length = len(text)
 
-    def equal(frame: Frame) -> Value:
+    def equal(activation: Activation) -> Value:
         try:
-            value = left(frame)
+            value = left(activation)
         except EvaluationError:
-            frame.cost += equality_cost(FAILED, text)
+            activation.cost += equality_cost(FAILED, text)
             raise
         if type(value) is str:
-            frame.cost += tenths(min(length, len(value)))
+            activation.cost += tenths(min(length, len(value)))
             return value == text
-        frame.cost += equality_cost(value, text)
-        return equals(frame, value, text)
+        activation.cost += equality_cost(value, text)
+        return equals(activation, value, text)
 
     return equal
 
 
-def differs(frame: Frame, left: Value, right: Value) -> bool:
+def differs(activation: Activation, left: Value, right: Value) -> bool:
     """``left != right``."""
-    return types_equal(frame, left, right) is not True
+    return types_equal(activation, left, right) is not True
 
 
 def logical(decisive: bool, steps: Sequence[Step]) -> Step:
     """A chain of ``||``, which true decides, or of ``&&``, which false does."""
 
-    def decide(frame: Frame) -> Value:
+    def decide(activation: Activation) -> Value:
         problem: str | None = None
         for step in steps:
             try:
-                found = step(frame)
+                found = step(activation)
             except EvaluationError as error:
                 problem = problem or str(error)
                 continue
@@ -155,12 +155,12 @@ def logical(decisive: bool, steps: Sequence[Step]) -> Step:
 def or_else(first: Step, other: Step, *, unwraps: bool) -> Step:
     """``first.or(other)``, or ``first.orValue(other)``."""
 
-    def chosen(frame: Frame) -> Value:
-        found = first(frame)
+    def chosen(activation: Activation) -> Value:
+        found = first(activation)
         if type(found) is not Optional:
             return found
         if found.is_none:
-            return other(frame)
+            return other(activation)
         return present(found) if unwraps else found
 
     return chosen

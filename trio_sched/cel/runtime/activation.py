@@ -15,7 +15,7 @@ _CHARACTERS: Final = 10
 """How many of them count as one element."""
 
 
-class Frame:
+class Activation:
     """The state of one evaluation."""
 
     __slots__ = ("_growing", "cost", "values", "work")

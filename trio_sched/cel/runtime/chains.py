@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.values.network import Cidr, Ip
 from trio_sched.cel.values.numbers import double_text
 from trio_sched.cel.values.quantity import CelQuantity
@@ -31,7 +31,7 @@ from trio_sched.cel.values.values import (
 )
 from trio_sched.documents.durations import format_duration
 
-Step = Callable[[Frame], Value]
+Step = Callable[[Activation], Value]
 
 
 class Variable:
@@ -42,8 +42,8 @@ class Variable:
     def __init__(self, slot: int) -> None:
         self.slot = slot
 
-    def __call__(self, frame: Frame) -> Value:  # noqa: D102  # a step like any other
-        return frame.values[self.slot]
+    def __call__(self, activation: Activation) -> Value:  # noqa: D102  # a step like any other
+        return activation.values[self.slot]
 
 
 KEYS: Final = frozenset({str, int, Uint, float, bool})
@@ -175,9 +175,9 @@ def chain(base: Step, qualifiers: Sequence[Qualifier], *, in_branch: bool) -> St
     base_cost = 0 if in_branch or (qualifiers and qualifiers[-1].tests) else 1
     if not qualifiers:
 
-        def unqualified(frame: Frame) -> Value:
-            frame.cost += base_cost
-            value = base(frame)
+        def unqualified(activation: Activation) -> Value:
+            activation.cost += base_cost
+            value = base(activation)
             return read_again(value) if type(value) is Optional else value
 
         return unqualified
@@ -188,9 +188,9 @@ def chain(base: Step, qualifiers: Sequence[Qualifier], *, in_branch: bool) -> St
             return _of_variable(base.slot, base_cost, names)
         return _of_names(base, base_cost, names)
 
-    def qualified(frame: Frame) -> Value:
-        frame.cost += base_cost
-        value = base(frame)
+    def qualified(activation: Activation) -> Value:
+        activation.cost += base_cost
+        value = base(activation)
         is_optional = type(value) is Optional
         if is_optional:
             if value.is_none:
@@ -198,7 +198,7 @@ def chain(base: Step, qualifiers: Sequence[Qualifier], *, in_branch: bool) -> St
             value = present(read_again(value))
         for one in qualifiers:
             is_optional = is_optional or one.is_optional
-            value = _optionally(frame, value, one) if is_optional else _strictly(frame, value, one)
+            value = _optionally(activation, value, one) if is_optional else _strictly(activation, value, one)
             if is_optional and value is MISSING:
                 return False if as_bool else NONE
         if is_optional:
@@ -211,13 +211,13 @@ def chain(base: Step, qualifiers: Sequence[Qualifier], *, in_branch: bool) -> St
 def _of_names(base: Step, base_cost: int, names: tuple[str, ...]) -> Step:
     """The usual chain: only names."""
 
-    def named(frame: Frame) -> Value:
-        frame.cost += base_cost
-        value = base(frame)
+    def named(activation: Activation) -> Value:
+        activation.cost += base_cost
+        value = base(activation)
         if type(value) is Optional:
-            return _names_of_optional(frame, value, names)
+            return _names_of_optional(activation, value, names)
         for name in names:
-            frame.cost += 1
+            activation.cost += 1
             if type(value) is CelMap:
                 value = value.entries.get(name, value.default)
                 if value is not MISSING:
@@ -234,58 +234,58 @@ def _of_variable(slot: int, base_cost: int, names: tuple[str, ...]) -> Step:
     slow = _of_names(Variable(slot), base_cost, names)
     cost = base_cost + len(names)
 
-    def named(frame: Frame) -> Value:
-        value = frame.values[slot]
+    def named(activation: Activation) -> Value:
+        value = activation.values[slot]
         for name in names:
             if type(value) is not CelMap:
-                return slow(frame)
+                return slow(activation)
             value = value.entries.get(name, value.default)
         if value is MISSING:
-            return slow(frame)
-        frame.cost += cost
+            return slow(activation)
+        activation.cost += cost
         return value
 
     return named
 
 
-def _names_of_optional(frame: Frame, value: Optional, names: tuple[str, ...]) -> Optional:
+def _names_of_optional(activation: Activation, value: Optional, names: tuple[str, ...]) -> Optional:
     found = value.value if value.is_none else present(read_again(value))
     for name in names:
         if found is MISSING:
             break
         found = found_in(found, name, tests=True)
-        frame.cost += found is not MISSING
+        activation.cost += found is not MISSING
     return Optional(found)
 
 
-def _key(frame: Frame, one: Qualifier) -> Value:
+def _key(activation: Activation, one: Qualifier) -> Value:
     if one.step is None:
         return one.key
-    key = one.step(frame)
+    key = one.step(activation)
     if type(key) not in KEYS:
         raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
     return key
 
 
-def _strictly(frame: Frame, value: Value, one: Qualifier) -> Value:
-    frame.cost += 1
-    key = _key(frame, one)
+def _strictly(activation: Activation, value: Value, one: Qualifier) -> Value:
+    activation.cost += 1
+    key = _key(activation, one)
     found = found_in(value, key, tests=one.tests)
     return found is not MISSING if one.tests else found
 
 
-def _optionally(frame: Frame, value: Value, one: Qualifier) -> Value:
-    found = found_in(value, _key(frame, one), tests=True)
+def _optionally(activation: Activation, value: Value, one: Qualifier) -> Value:
+    found = found_in(value, _key(activation, one), tests=True)
     if found is not MISSING or one.tests:
-        frame.cost += 1
+        activation.cost += 1
     return found
 
 
 def reread(step: Step) -> Step:
     """*step* directly in a branch of ``?:``, if it is no chain itself."""
 
-    def read(frame: Frame) -> Value:
-        value = step(frame)
+    def read(activation: Activation) -> Value:
+        value = step(activation)
         return read_again(value) if type(value) is Optional else value
 
     return read
@@ -294,9 +294,9 @@ def reread(step: Step) -> Step:
 def tested(step: Step) -> Step:
     """``has`` of something selected from a ``?:``."""
 
-    def test(frame: Frame) -> Value:
-        frame.cost -= 1  # the original pays this back although nothing was paid for the ternary
-        value = step(frame)
+    def test(activation: Activation) -> Value:
+        activation.cost -= 1  # the original pays this back although nothing was paid for the ternary
+        value = step(activation)
         return not value.is_none if type(value) is Optional else value
 
     return test
@@ -305,12 +305,12 @@ def tested(step: Step) -> Step:
 def branch(condition: Step, chosen: Step, other: Step) -> Step:
     """``condition ? chosen : other``."""
 
-    def conditional(frame: Frame) -> Value:
-        decided = condition(frame)
+    def conditional(activation: Activation) -> Value:
+        decided = condition(activation)
         if decided is True:
-            return chosen(frame)
+            return chosen(activation)
         if decided is False:
-            return other(frame)
+            return other(activation)
         raise EvaluationError(NO_SUCH_OVERLOAD)
 
     return conditional

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trio_sched.cel.checking.environment import MESSAGES
 from trio_sched.cel.errors import EvaluationError
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.values.literals import INT_LIMIT
 from trio_sched.cel.values.times import SECOND, Duration, Timestamp
 from trio_sched.cel.values.values import EMPTY, CelMap, Uint, Value, type_name
@@ -33,7 +33,7 @@ _CONVERTING: Final = 4
 _INT32: Final = 1 << 31
 
 
-def make_message(frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
+def make_message(activation: Activation, name: str, fields: Mapping[str, Value]) -> Value:
     """The value of a literal of the message *name*.
 
     Raises:
@@ -46,7 +46,7 @@ def make_message(frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
         kind, default = _WRAPPERS[short]
         return _narrowed(short, _field(name, fields, "value", kind, default))
     if short in _MAKERS:
-        return _MAKERS[short](frame, name, fields)
+        return _MAKERS[short](activation, name, fields)
     raise EvaluationError("unsupported conversion to ref.Val: (*dynamicpb.Message)")
 
 
@@ -77,13 +77,13 @@ def _out_of_range(short: str, problem: str) -> str:
     return f"field type conversion error for {_PREFIX}{short}.value value type: {problem}"
 
 
-def _timestamp(_frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
+def _timestamp(_activation: Activation, name: str, fields: Mapping[str, Value]) -> Value:
     seconds, nanoseconds = _field(name, fields, "seconds", int, 0), _nanoseconds(name, fields)
     more, rest = divmod(nanoseconds, SECOND)
     return Timestamp(seconds + more, rest)
 
 
-def _duration(_frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
+def _duration(_activation: Activation, name: str, fields: Mapping[str, Value]) -> Value:
     whole = _field(name, fields, "seconds", int, 0) * SECOND + _nanoseconds(name, fields)
     return Duration(min(max(whole, -INT_LIMIT), INT_LIMIT - 1))
 
@@ -95,18 +95,18 @@ def _nanoseconds(name: str, fields: Mapping[str, Value]) -> int:
     return found
 
 
-def _value(frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
+def _value(activation: Activation, name: str, fields: Mapping[str, Value]) -> Value:
     for key, kind in (("number_value", float), ("string_value", str), ("bool_value", bool)):
         if key in fields:
             return _field(name, fields, key, kind, None)
     if "list_value" in fields:
-        return _json(frame, _field(name, fields, "list_value", list, []))
-    return _json(frame, _field(name, fields, "struct_value", CelMap, None))
+        return _json(activation, _field(name, fields, "list_value", list, []))
+    return _json(activation, _field(name, fields, "struct_value", CelMap, None))
 
 
-def _json(frame: Frame, value: Value) -> Value:
+def _json(activation: Activation, value: Value) -> Value:
     """*value* as one of those that JSON has."""
-    frame.spend(_CONVERTING)
+    activation.spend(_CONVERTING)
     match value:
         case None | bool() | str() | float():
             return value
@@ -117,9 +117,9 @@ def _json(frame: Frame, value: Value) -> Value:
         case Timestamp() | Duration():
             return str(value)
         case list():
-            return [_json(frame, one) for one in value]
+            return [_json(activation, one) for one in value]
         case CelMap():
-            return CelMap({_json_key(key): _json(frame, part) for key, part in value.items()}, has_text_keys=True)
+            return CelMap({_json_key(key): _json(activation, part) for key, part in value.items()}, has_text_keys=True)
     raise EvaluationError(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Value'")
 
 
@@ -129,11 +129,11 @@ def _json_key(key: Value) -> str:
     return key
 
 
-_MAKERS: Final[dict[str, Callable[[Frame, str, Mapping[str, Value]], Value]]] = {
+_MAKERS: Final[dict[str, Callable[[Activation, str, Mapping[str, Value]], Value]]] = {
     "Timestamp": _timestamp,
     "Duration": _duration,
-    "Struct": lambda frame, name, fields: _json(frame, _field(name, fields, "fields", CelMap, CelMap({}))),
-    "ListValue": lambda frame, name, fields: _json(frame, _field(name, fields, "values", list, [])),
+    "Struct": lambda activation, name, fields: _json(activation, _field(name, fields, "fields", CelMap, CelMap({}))),
+    "ListValue": lambda activation, name, fields: _json(activation, _field(name, fields, "values", list, [])),
     "Value": _value,
-    "Empty": lambda _frame, _name, _fields: EMPTY,
+    "Empty": lambda _activation, _name, _fields: EMPTY,
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
-from trio_sched.cel.runtime.activation import Frame
+from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.values.literals import INT_LIMIT, UINT_LIMIT
 from trio_sched.cel.values.network import Cidr, Ip
 from trio_sched.cel.values.quantity import CelQuantity
@@ -61,7 +61,7 @@ def uint_of(number: int) -> Uint:
     raise EvaluationError("unsigned integer overflow")
 
 
-def add(frame: Frame, left: Value, right: Value) -> Value:
+def add(activation: Activation, left: Value, right: Value) -> Value:
     """``left + right``."""
     kind = type(left)
     if kind not in _ADDERS:
@@ -79,19 +79,19 @@ def add(frame: Frame, left: Value, right: Value) -> Value:
     if kind is Duration:
         return Duration(int_of(left.nanoseconds + right.nanoseconds))
     if kind is list:
-        frame.spend(len(left) + len(right))
-        if frame.grows(left):
+        activation.spend(len(left) + len(right))
+        if activation.grows(left):
             left.extend(right)
             return left
     elif kind is not float:
-        frame.spend(0, len(left) + len(right))
+        activation.spend(0, len(left) + len(right))
     return left + right
 
 
 _ADDERS: Final = frozenset({int, Uint, float, str, bytes, list, Timestamp, Duration})
 
 
-def subtract(_frame: Frame, left: Value, right: Value) -> Value:
+def subtract(_activation: Activation, left: Value, right: Value) -> Value:
     """``left - right``."""
     kind = type(left)
     if kind not in (int, Uint, float, Timestamp, Duration):
@@ -111,8 +111,8 @@ def subtract(_frame: Frame, left: Value, right: Value) -> Value:
 
 def _numeric(
     operator: str, of_ints: Callable[[int, int], int], of_doubles: Callable[[float, float], float] | None
-) -> Callable[[Frame, Value, Value], Value]:
-    def calculate(_frame: Frame, left: Value, right: Value) -> Value:
+) -> Callable[[Activation, Value, Value], Value]:
+    def calculate(_activation: Activation, left: Value, right: Value) -> Value:
         kind = type(left)
         if kind is not int and kind is not Uint and (kind is not float or of_doubles is None):
             raise _failed(operator, left)
@@ -152,7 +152,7 @@ def _quotient_of_doubles(left: float, right: float) -> float:
     return left / right
 
 
-ARITHMETIC: Final[dict[str, Callable[[Frame, Value, Value], Value]]] = {
+ARITHMETIC: Final[dict[str, Callable[[Activation, Value, Value], Value]]] = {
     "_+_": add,
     "_-_": subtract,
     "_*_": _numeric("_*_", lambda left, right: left * right, lambda left, right: left * right),
@@ -177,14 +177,14 @@ def negate(value: Value) -> Value:
 # --- equality --------------------------------------------------------------------------------------------------------
 
 
-def types_equal(frame: Frame, left: Value, right: Value) -> bool | None:
+def types_equal(activation: Activation, left: Value, right: Value) -> bool | None:
     """Whether ``left == right``; None if they cannot be compared."""
     if left is None or right is None:
         return left is right
-    return equal(frame, left, right)
+    return equal(activation, left, right)
 
 
-def equal(frame: Frame, left: Value, right: Value) -> bool | None:
+def equal(activation: Activation, left: Value, right: Value) -> bool | None:
     """Like `types_equal`, but a type that cannot be compared with others cannot be compared with null either."""
     kind = type(left)
     if kind is str or kind is bool or kind is bytes:
@@ -194,14 +194,14 @@ def equal(frame: Frame, left: Value, right: Value) -> bool | None:
     if kind in _PARTICULAR:
         return _equal_particular(left, right) if type(right) is kind else None
     if kind is list:
-        return type(right) is list and _equal_lists(frame, left, right)
+        return type(right) is list and _equal_lists(activation, left, right)
     if kind is CelMap:
-        return type(right) is CelMap and _equal_maps(frame, left, right)
+        return type(right) is CelMap and _equal_maps(activation, left, right)
     if kind is Optional:
         if type(right) is not Optional or left.is_none or right.is_none:
             return type(right) is Optional and left.is_none and right.is_none
         parts = left.value, right.value
-        return None if Failed in map(type, parts) else equal(frame, *parts)
+        return None if Failed in map(type, parts) else equal(activation, *parts)
     return type(right) is kind and bool(left == right)
 
 
@@ -221,27 +221,27 @@ def _equal_particular(left: Value, right: Value) -> bool | None:
     return bool(left == right)
 
 
-def _equal_lists(frame: Frame, left: list[Value], right: list[Value]) -> bool:
+def _equal_lists(activation: Activation, left: list[Value], right: list[Value]) -> bool:
     if len(left) != len(right):
         return False
-    frame.spend(_COMPARING * len(left))
-    return all(types_equal(frame, one, other) is not False for one, other in zip(left, right, strict=True))
+    activation.spend(_COMPARING * len(left))
+    return all(types_equal(activation, one, other) is not False for one, other in zip(left, right, strict=True))
 
 
-def _equal_maps(frame: Frame, left: CelMap, right: CelMap) -> bool:
+def _equal_maps(activation: Activation, left: CelMap, right: CelMap) -> bool:
     if len(left) != len(right):
         return False
-    frame.spend(_COMPARING * len(left))
+    activation.spend(_COMPARING * len(left))
     for key, value in left.items():
         other = right.find(key)
-        if other is MISSING or types_equal(frame, value, other) is False:
+        if other is MISSING or types_equal(activation, value, other) is False:
             return False
     return True
 
 
-def contains(frame: Frame, element: Value, among: list[Value]) -> bool:
+def contains(activation: Activation, element: Value, among: list[Value]) -> bool:
     """Whether *element* equals one of *among*."""
-    return any(equal(frame, element, one) is True for one in among)
+    return any(equal(activation, element, one) is True for one in among)
 
 
 # --- order -----------------------------------------------------------------------------------------------------------
@@ -285,8 +285,8 @@ def _compare_numbers(left: float, right: float) -> Literal[-1, 0, 1]:
     return -1 if left < right else 1 if left > right else 0
 
 
-def _ordering(operator: str, answers: frozenset[int]) -> Callable[[Frame, Value, Value], Value]:
-    def ordered(_frame: Frame, left: Value, right: Value) -> Value:
+def _ordering(operator: str, answers: frozenset[int]) -> Callable[[Activation, Value, Value], Value]:
+    def ordered(_activation: Activation, left: Value, right: Value) -> Value:
         if type(left) not in COMPARABLE:
             raise EvaluationError(f"{NO_SUCH_OVERLOAD}: {operator}")
         return compare(left, right) in answers

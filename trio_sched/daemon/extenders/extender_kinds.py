@@ -11,14 +11,14 @@ from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.whole import keep_whole_node, keep_whole_pod
+from trio_sched.objects.raw_object import keep_raw_node, keep_raw_pod
 
 
 def node_kind(configs: Iterable[ExtenderConfig]) -> Kind[Node]:
     """How to watch nodes: with their whole JSON if it is sent to some extender."""
     for config in configs:
         if not config.node_cache_capable and (config.filter_verb or config.prioritize_verb):
-            return evolve(NODE_KIND, keep_whole=keep_whole_node)
+            return evolve(NODE_KIND, keep_whole=keep_raw_node)
     return NODE_KIND
 
 
@@ -33,5 +33,5 @@ def pod_kind(configs: Iterable[ExtenderConfig]) -> Kind[Pod]:
 
 def _keep_if_sent(all_pods: bool, pod: Pod, raw: bytes) -> Pod:
     if all_pods or not pod.node_name:
-        return keep_whole_pod(pod, raw)
+        return keep_raw_pod(pod, raw)
     return pod

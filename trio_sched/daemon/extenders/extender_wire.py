@@ -22,7 +22,7 @@ from trio_sched.daemon.extenders.go_json import (
 from trio_sched.kube_client.decoding.deep_json import with_deep_recursion
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.whole import whole_json
+from trio_sched.objects.raw_object import raw_json
 
 NodeNameToVictims = Mapping[str, tuple[Sequence[Pod], int]]
 """Node name → its victims, and how many disruption budgets their eviction would violate."""
@@ -85,9 +85,9 @@ _read_objects = msgspec.json.Decoder(list[Raw] | None).decode
 def request_about_nodes(pod: Pod, nodes: Mapping[str, Node], *, names_only: bool) -> bytes:
     """The body of a filter or prioritize request."""
     if names_only:
-        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (whole_json(pod), _encode(list(nodes)))
-    items = b",".join(map(whole_json, nodes.values()))
-    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (whole_json(pod), items)
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (raw_json(pod), _encode(list(nodes)))
+    items = b",".join(map(raw_json, nodes.values()))
+    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (raw_json(pod), items)
 
 
 def request_about_victims(pod: Pod, victims: NodeNameToVictims, *, uids_only: bool) -> bytes:
@@ -97,11 +97,11 @@ def request_about_victims(pod: Pod, victims: NodeNameToVictims, *, uids_only: bo
         for node, (pods, violations) in victims.items()
     ]
     whole, meta = (b"null", _object(by_node)) if uids_only else (_object(by_node), b"null")
-    return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (whole_json(pod), whole, meta)
+    return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (raw_json(pod), whole, meta)
 
 
 def _victims(pods: Iterable[Pod], uids_only: bool) -> list[bytes]:
-    return [_encode({"UID": pod.uid}) if uids_only else whole_json(pod) for pod in pods]
+    return [_encode({"UID": pod.uid}) if uids_only else raw_json(pod) for pod in pods]
 
 
 def _object(members: Iterable[bytes]) -> bytes:

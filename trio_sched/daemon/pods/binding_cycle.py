@@ -105,7 +105,7 @@ class BindingCycle:
         """How many pods are in their binding cycle, those that wait for a task to bind them included."""
         return self.pool.unfinished + len(self._not_binding)
 
-    def give_up_waiting(self) -> None:
+    def cancel_waiting(self) -> None:
         """End what is not a bind yet, for a stop: pods that wait on permit or are in pre_bind."""
         self._is_stopping = True
         for scope in self._not_binding:

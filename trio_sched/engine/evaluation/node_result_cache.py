@@ -16,7 +16,7 @@ Version = tuple[int, int, Sequence[PodInfo] | None]
 """The generations of the node and of its pods, and the pods that are nominated there."""
 
 
-class KeptByNode(Generic[V]):
+class NodeResultCache(Generic[V]):
     """Node name → a value, for the version of the node that it was found out for."""
 
     __slots__ = ("_kept",)

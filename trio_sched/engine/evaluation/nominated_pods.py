@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from trio_sched.engine.evaluation.filtering import FilterOutcome, NominatedPods
-from trio_sched.engine.evaluation.node_result_cache import KeptByNode
+from trio_sched.engine.evaluation.node_result_cache import NodeResultCache
 from trio_sched.engine.evaluation.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.engine.hooks.plugin_calls import clone_state
 from trio_sched.engine.registry.profile import Profile
@@ -19,7 +19,7 @@ from trio_sched.snapshot.node_table import NodeTable
 
 _Seen = tuple[int, int, tuple[int, ...]]
 
-NominatedStatuses = KeptByNode[Status | None]
+NominatedStatuses = NodeResultCache[Status | None]
 """Statuses on nodes with nominated pods; for pods whose filters judge a node from the signature and what is on it."""
 
 

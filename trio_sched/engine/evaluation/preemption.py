@@ -17,7 +17,7 @@ from attrs import define, field
 
 from trio_sched.documents.go_text import quote
 from trio_sched.engine.evaluation.filtering import NominatedPods
-from trio_sched.engine.evaluation.node_result_cache import KeptByNode
+from trio_sched.engine.evaluation.node_result_cache import NodeResultCache
 from trio_sched.engine.evaluation.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import clone_state
@@ -131,7 +131,7 @@ def _outcomes(
         yield name, fresh[name] if name in fresh else kept.value(name)
 
 
-class KeptOutcomes(KeptByNode[Victims | Status]):
+class KeptOutcomes(NodeResultCache[Victims | Status]):
     """What dry runs for pods of one signature and priority have found out."""
 
     __slots__ = ("budgets",)

@@ -8,13 +8,13 @@ from typing import Any
 from trio_sched.engine.queue.nominator import Nominator
 from trio_sched.engine.queue.pre_enqueue import ProfileQueueing
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
-from trio_sched.engine.queue.unschedulable_pods import PodGroup
+from trio_sched.engine.queue.unschedulable_pods import RejectionGroup
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import ClusterEvent
 
 
 def not_ruled_out(
-    groups: Iterable[PodGroup],
+    groups: Iterable[RejectionGroup],
     profiles: Mapping[str, ProfileQueueing],
     nominator: Nominator,
     event: ClusterEvent,
@@ -44,7 +44,7 @@ def not_ruled_out(
 
 
 def _is_ruled_out(
-    group: PodGroup,
+    group: RejectionGroup,
     profiles: Mapping[str, ProfileQueueing],
     nominated: Mapping[str, Pod],
     event: ClusterEvent,

@@ -429,7 +429,7 @@ class SchedulingQueue:
             return True
         return False
 
-    def look_again(self, *, now: float) -> None:
+    def requeue_all(self, *, now: float) -> None:
         """Other profiles are installed: have all pods judged by them, and try those that wait for an event."""
         event = CONFIGURATION_CHANGE
         for info in list(self.active):
@@ -444,7 +444,7 @@ class SchedulingQueue:
             self.in_flight.add_event(InFlightEvent(event, None, None))
 
     def replace_backoff(self, backoff: Backoff) -> None:
-        """Let pods back off as *backoff* says, from their next failure or `look_again` on."""
+        """Let pods back off as *backoff* says, from their next failure or `requeue_all` on."""
         self.backoff = self.backing_off.backoff = backoff
 
     # --- time passes ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.interrupts import raise_interrupt
 
 
-class PodGroup:
+class RejectionGroup:
     """Pods that an event concerns alike; there is at least one."""
 
     __slots__ = ("key", "pods", "rejectors")
@@ -33,9 +33,9 @@ class UnschedulablePods:
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPodInfo] = {}
-        self._group_of: dict[str, PodGroup] = {}
-        self._groups: dict[Hashable, PodGroup] = {}
-        self._by_plugin: dict[str, dict[int, PodGroup]] = {}
+        self._group_of: dict[str, RejectionGroup] = {}
+        self._groups: dict[Hashable, RejectionGroup] = {}
+        self._by_plugin: dict[str, dict[int, RejectionGroup]] = {}
         """Plugin → id → group."""
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class UnschedulablePods:
         group_key = self._group_key(info, rejectors)
         group = self._groups.get(group_key)
         if group is None:
-            group = self._groups[group_key] = PodGroup(group_key, rejectors)
+            group = self._groups[group_key] = RejectionGroup(group_key, rejectors)
             for plugin in rejectors:
                 self._by_plugin.setdefault(plugin, {})[id(group)] = group
         group.pods[key] = info
@@ -77,9 +77,9 @@ class UnschedulablePods:
                 self._remove_group(group)
         return info
 
-    def rejected_by(self, plugins: Iterable[str]) -> list[PodGroup]:
+    def rejected_by(self, plugins: Iterable[str]) -> list[RejectionGroup]:
         """The groups of pods that one of *plugins* rejected; each once."""
-        found: dict[int, PodGroup] = {}
+        found: dict[int, RejectionGroup] = {}
         for plugin in plugins:
             found.update(self._by_plugin.get(plugin, {}))
         return list(found.values())
@@ -97,7 +97,7 @@ class UnschedulablePods:
             return info.key
         return key
 
-    def _remove_group(self, group: PodGroup) -> None:
+    def _remove_group(self, group: RejectionGroup) -> None:
         del self._groups[group.key]
         for plugin in group.rejectors:
             groups = self._by_plugin[plugin]

@@ -14,7 +14,7 @@ _NONE = (math.inf, b"", b"")
 
 
 @define(eq=False)
-class UnansweredRequests:
+class UnacknowledgedRequests:
     """The requests to one server that have no response yet.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.kubelets.pod_states import is_terminating
 from trio_sched.simulator.registry.lifecycle import (
@@ -38,7 +38,7 @@ class GarbageCollector:
     """Deletes or releases dependents."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _dependents: dict[str, dict[tuple[str, str], None]] = field(factory=dict, init=False)
     """UID of an owner → collections and keys of its dependents."""
     _followed: dict[str, ResourceType] = field(factory=dict, init=False)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import QuotaExceeded
 from trio_sched.simulator.registry.lifecycle import create
@@ -46,7 +46,7 @@ class NamespaceObjectController:
     """Creates the objects in namespaces that lack them, again when they have been deleted."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
 
     @property
     def is_busy(self) -> bool:

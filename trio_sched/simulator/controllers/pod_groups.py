@@ -6,7 +6,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.admission.admission import POD_GROUP_FINALIZER
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
@@ -23,7 +23,7 @@ class PodGroupController:
     """Removes the finalizer of pod groups that are being deleted."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _pods_of_group: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """Key of a pod group → its pods that are not done."""
 

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from trio_sched.simulator.admission.quota_usage import uses_other
 from trio_sched.simulator.admission.resource_quotas import QUOTAS, counted, write_status
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.kubelets.pod_states import FINISHED, phase_of
 from trio_sched.simulator.storage.object_store import Change, Collection
@@ -25,7 +25,7 @@ class QuotaController:
     """Keeps the status of ResourceQuotas."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
 
     @property
     def is_busy(self) -> bool:

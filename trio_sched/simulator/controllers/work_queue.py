@@ -16,7 +16,7 @@ Step = Callable[[str], None]
 
 
 @define(eq=False)
-class Steps:
+class WorkQueue:
     """A work queue by time; of the times at which a step is planned for an object, only the earliest counts."""
 
     _due: list[tuple[float, int, Step, str]] = field(factory=list, init=False)

@@ -45,7 +45,7 @@ class NodeParts:
 
 
 @define(eq=False)
-class NodeBelongings:
+class NodeDependents:
     """The CSINodes and ResourceSlices of manifests, by node."""
 
     _parts: dict[str, list[Manifest]] = field(factory=dict)
@@ -53,7 +53,7 @@ class NodeBelongings:
     """Of nodes, by uid: a template may have that of the node that it was copied from."""
 
     @classmethod
-    def of(cls, manifests: Iterable[Manifest]) -> NodeBelongings:
+    def of(cls, manifests: Iterable[Manifest]) -> NodeDependents:
         """Those among *manifests*."""
         found = cls()
         for manifest in manifests:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from trio_sched.documents.errors import shortened
-from trio_sched.simulator.manifests.dependents import NodeBelongings, NodeParts, Owners
+from trio_sched.simulator.manifests.dependents import NodeDependents, NodeParts, Owners
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
 
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def multiply(manifests: Iterable[Manifest]) -> list[Manifest]:
         return given
     known = {_key(one) for one, count in zip(given, counts, strict=True) if count is None}
     made: list[Manifest] = []
-    belongings, owners = NodeBelongings.of(given), Owners.of(given)
+    belongings, owners = NodeDependents.of(given), Owners.of(given)
     for manifest, count in zip(given, counts, strict=True):
         if count is None:
             made.append(manifest)

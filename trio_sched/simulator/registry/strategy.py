@@ -53,7 +53,7 @@ Json = dict[str, Any]
 
 
 @frozen(kw_only=True)
-class Rules:
+class Strategy:
     """How one kind is treated; what is left out is a no-op.
 
     Attributes:
@@ -81,8 +81,8 @@ class Rules:
     status_keeps_metadata: bool = False
 
 
-_RULES: dict[str, Rules] = {
-    "pods": Rules(
+_RULES: dict[str, Strategy] = {
+    "pods": Strategy(
         defaults=defaults.pod_defaults,
         admit=admission.admit_pod,
         admit_change=admission.admit_pod_change,
@@ -93,27 +93,27 @@ _RULES: dict[str, Rules] = {
         check_change=pod_security.check_pod_change,
         status_problems=pod_status_problems,
     ),
-    "namespaces": Rules(
+    "namespaces": Strategy(
         admit=admission.admit_namespace,
         admit_change=admission.admit_namespace_change,
         sent_problems=namespaces.sent_namespace_problems,
         change_problems=namespaces.namespace_changes,
         status_problems=statuses.namespace_status_problems,
     ),
-    "nodes": Rules(
+    "nodes": Strategy(
         defaults=defaults.node_defaults,
         admit=admission.admit_node,
         problems=nodes.node_problems,
         change_problems=nodes.node_changes,
         status_problems=nodes.node_status_changes,
     ),
-    "persistentvolumes": Rules(
+    "persistentvolumes": Strategy(
         defaults=defaults.persistent_volume_defaults,
         admit=admission.admit_volume,
         problems=storage.volume_problems,
         change_problems=storage.volume_changes,
     ),
-    "persistentvolumeclaims": Rules(
+    "persistentvolumeclaims": Strategy(
         defaults=defaults.volume_defaults,
         admit=admission.admit_volume,
         problems=volume_claim_problems,
@@ -122,26 +122,26 @@ _RULES: dict[str, Rules] = {
         check_change=admission.check_claim_change,
         status_problems=statuses.volume_claim_status_problems,
     ),
-    "storageclasses.storage.k8s.io": Rules(
+    "storageclasses.storage.k8s.io": Strategy(
         defaults=defaults.storage_class_defaults,
         problems=storage.storage_class_problems,
         change_problems=storage.storage_class_changes,
     ),
-    "csidrivers.storage.k8s.io": Rules(
+    "csidrivers.storage.k8s.io": Strategy(
         defaults=defaults.csi_driver_defaults,
         problems=storage.csi_driver_problems,
         change_problems=storage.csi_driver_changes,
     ),
-    "csinodes.storage.k8s.io": Rules(problems=storage.csi_node_problems, change_problems=storage.csi_node_changes),
-    "csistoragecapacities.storage.k8s.io": Rules(
+    "csinodes.storage.k8s.io": Strategy(problems=storage.csi_node_problems, change_problems=storage.csi_node_changes),
+    "csistoragecapacities.storage.k8s.io": Strategy(
         problems=storage.capacity_problems, change_problems=storage.capacity_changes
     ),
-    "volumeattachments.storage.k8s.io": Rules(
+    "volumeattachments.storage.k8s.io": Strategy(
         problems=storage.attachment_problems,
         change_problems=storage.attachment_changes,
         status_problems=storage.attachment_status_problems,
     ),
-    "services": Rules(
+    "services": Strategy(
         defaults=defaults.service_defaults,
         admit=admit_service,
         admit_change=admit_service_change,
@@ -149,47 +149,47 @@ _RULES: dict[str, Rules] = {
         change_problems=services.service_changes,
         status_problems=statuses.service_status_problems,
     ),
-    "configmaps": Rules(
+    "configmaps": Strategy(
         problems=configuration.config_map_problems,
         change_problems=configuration.frozen_changes,
     ),
-    "secrets": Rules(
+    "secrets": Strategy(
         defaults=defaults.secret_defaults,
         problems=configuration.secret_problems,
         change_problems=configuration.secret_changes,
     ),
-    "resourcequotas": Rules(
+    "resourcequotas": Strategy(
         problems=quotas.quota_problems,
         change_problems=quotas.quota_changes,
         status_problems=statuses.quota_status_problems,
     ),
-    "limitranges": Rules(
+    "limitranges": Strategy(
         defaults=defaults.limit_range_defaults,
         problems=quotas.limit_range_problems,
     ),
-    "customresourcedefinitions.apiextensions.k8s.io": Rules(problems=definition_problems),
-    "deployments.apps": Rules(
+    "customresourcedefinitions.apiextensions.k8s.io": Strategy(problems=definition_problems),
+    "deployments.apps": Strategy(
         defaults=defaults.deployment_defaults,
         admit=admission.admit_workload,
         problems=workloads.deployment_problems,
         change_problems=workloads.selector_changes,
         status_problems=statuses.DEPLOYMENT,
     ),
-    "replicasets.apps": Rules(
+    "replicasets.apps": Strategy(
         defaults=defaults.replica_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.replica_set_problems,
         change_problems=workloads.selector_changes,
         status_problems=statuses.REPLICA_SET,
     ),
-    "statefulsets.apps": Rules(
+    "statefulsets.apps": Strategy(
         defaults=defaults.stateful_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.stateful_set_problems,
         change_problems=workloads.stateful_set_changes,
         status_problems=statuses.STATEFUL_SET,
     ),
-    "daemonsets.apps": Rules(
+    "daemonsets.apps": Strategy(
         defaults=defaults.daemon_set_defaults,
         admit=admission.admit_daemon_set,
         admit_change=admission.admit_daemon_set_change,
@@ -197,13 +197,13 @@ _RULES: dict[str, Rules] = {
         change_problems=workloads.selector_changes,
         status_problems=statuses.DAEMON_SET,
     ),
-    "replicationcontrollers": Rules(
+    "replicationcontrollers": Strategy(
         defaults=defaults.replication_controller_defaults,
         admit=admission.admit_workload,
         problems=workloads.replication_controller_problems,
         status_problems=statuses.REPLICA_SET,
     ),
-    "jobs.batch": Rules(
+    "jobs.batch": Strategy(
         defaults=defaults.job_defaults,
         admit=admission.admit_job,
         sent_problems=jobs.sent_job_problems,
@@ -211,38 +211,38 @@ _RULES: dict[str, Rules] = {
         change_problems=jobs.job_changes,
         status_problems=job_status_problems,
     ),
-    "cronjobs.batch": Rules(
+    "cronjobs.batch": Strategy(
         defaults=defaults.cron_job_defaults,
         problems=jobs.cron_job_problems,
     ),
-    "horizontalpodautoscalers.autoscaling": Rules(
+    "horizontalpodautoscalers.autoscaling": Strategy(
         defaults=defaults.autoscaler_defaults,
         problems=autoscaling.autoscaler_problems,
         status_problems=statuses.AUTOSCALER,
     ),
-    "leases.coordination.k8s.io": Rules(problems=policies.lease_problems),
-    "runtimeclasses.node.k8s.io": Rules(
+    "leases.coordination.k8s.io": Strategy(problems=policies.lease_problems),
+    "runtimeclasses.node.k8s.io": Strategy(
         problems=policies.runtime_class_problems, change_problems=policies.runtime_class_changes
     ),
-    "events": Rules(defaults=defaults.event_defaults, problems=events.event_problems),
-    "events.events.k8s.io": Rules(
+    "events": Strategy(defaults=defaults.event_defaults, problems=events.event_problems),
+    "events.events.k8s.io": Strategy(
         defaults=defaults.event_defaults,
         sent_problems=events.sent_event_problems,
         problems=events.event_problems,
         change_problems=events.event_changes,
     ),
-    "apiservices.apiregistration.k8s.io": Rules(
+    "apiservices.apiregistration.k8s.io": Strategy(
         defaults=defaults.api_service_defaults, problems=api_services.api_service_problems
     ),
-    "podgroups.scheduling.k8s.io": Rules(
+    "podgroups.scheduling.k8s.io": Strategy(
         defaults=defaults.pod_group_defaults,
         admit=admission.admit_pod_group,
         problems=pod_groups.pod_group_problems,
         change_problems=pod_groups.pod_group_changes,
     ),
-    "deviceclasses.resource.k8s.io": Rules(problems=devices.class_problems),
-    "devicetaintrules.resource.k8s.io": Rules(problems=devices.taint_rule_problems),
-    "resourceclaims.resource.k8s.io": Rules(
+    "deviceclasses.resource.k8s.io": Strategy(problems=devices.class_problems),
+    "devicetaintrules.resource.k8s.io": Strategy(problems=devices.taint_rule_problems),
+    "resourceclaims.resource.k8s.io": Strategy(
         defaults=defaults.claim_defaults,
         problems=devices.claim_problems,
         check=admin_access.check_claim,
@@ -250,13 +250,13 @@ _RULES: dict[str, Rules] = {
         status_problems=claim_status_problems,
         status_keeps_metadata=True,
     ),
-    "resourceclaimtemplates.resource.k8s.io": Rules(
+    "resourceclaimtemplates.resource.k8s.io": Strategy(
         defaults=defaults.claim_template_defaults,
         problems=devices.template_problems,
         check=admin_access.check_template,
         change_problems=device_changes.claim_changes,
     ),
-    "resourceslices.resource.k8s.io": Rules(
+    "resourceslices.resource.k8s.io": Strategy(
         admit=admission.admit_slice,
         admit_change=admission.admit_slice_change,
         problems=device_slices.slice_problems,
@@ -267,48 +267,50 @@ _RULES: dict[str, Rules] = {
             "mutatingwebhookconfigurations.admissionregistration.k8s.io",
             "validatingwebhookconfigurations.admissionregistration.k8s.io",
         ),
-        Rules(problems=webhooks.webhook_problems),
+        Strategy(problems=webhooks.webhook_problems),
     ),
-    "volumeattributesclasses.storage.k8s.io": Rules(
+    "volumeattributesclasses.storage.k8s.io": Strategy(
         problems=storage.attributes_class_problems, change_problems=storage.attributes_class_changes
     ),
-    "podtemplates": Rules(defaults=defaults.pod_template_defaults, problems=templates.pod_template_problems),
-    "controllerrevisions.apps": Rules(problems=templates.revision_problems, change_problems=templates.revision_changes),
-    "endpoints": Rules(defaults=defaults.endpoints_defaults, problems=endpoints.endpoints_problems),
-    "endpointslices.discovery.k8s.io": Rules(
+    "podtemplates": Strategy(defaults=defaults.pod_template_defaults, problems=templates.pod_template_problems),
+    "controllerrevisions.apps": Strategy(
+        problems=templates.revision_problems, change_problems=templates.revision_changes
+    ),
+    "endpoints": Strategy(defaults=defaults.endpoints_defaults, problems=endpoints.endpoints_problems),
+    "endpointslices.discovery.k8s.io": Strategy(
         defaults=defaults.endpoint_slice_defaults,
         problems=endpoints.slice_problems,
         change_problems=endpoints.slice_changes,
     ),
-    "ingresses.networking.k8s.io": Rules(
+    "ingresses.networking.k8s.io": Strategy(
         sent_problems=networking.sent_ingress_problems,
         problems=networking.ingress_problems,
         status_problems=statuses.ingress_status_problems,
     ),
-    "ingressclasses.networking.k8s.io": Rules(
+    "ingressclasses.networking.k8s.io": Strategy(
         defaults=defaults.ingress_class_defaults,
         problems=networking.ingress_class_problems,
         change_problems=networking.ingress_class_changes,
     ),
-    "networkpolicies.networking.k8s.io": Rules(
+    "networkpolicies.networking.k8s.io": Strategy(
         defaults=defaults.network_policy_defaults, problems=networking.network_policy_problems
     ),
-    "roles.rbac.authorization.k8s.io": Rules(problems=access.role_problems),
-    "clusterroles.rbac.authorization.k8s.io": Rules(problems=access.cluster_role_problems),
-    "rolebindings.rbac.authorization.k8s.io": Rules(
+    "roles.rbac.authorization.k8s.io": Strategy(problems=access.role_problems),
+    "clusterroles.rbac.authorization.k8s.io": Strategy(problems=access.cluster_role_problems),
+    "rolebindings.rbac.authorization.k8s.io": Strategy(
         defaults=defaults.binding_defaults, problems=access.binding_problems, change_problems=access.binding_changes
     ),
-    "clusterrolebindings.rbac.authorization.k8s.io": Rules(
+    "clusterrolebindings.rbac.authorization.k8s.io": Strategy(
         defaults=defaults.binding_defaults,
         problems=access.cluster_binding_problems,
         change_problems=access.binding_changes,
     ),
-    "poddisruptionbudgets.policy": Rules(
+    "poddisruptionbudgets.policy": Strategy(
         admit=admission.admit_budget,
         problems=policies.budget_problems,
         status_problems=statuses.budget_status_problems,
     ),
-    "priorityclasses.scheduling.k8s.io": Rules(
+    "priorityclasses.scheduling.k8s.io": Strategy(
         defaults=defaults.priority_class_defaults,
         problems=policies.priority_class_problems,
         change_problems=policies.priority_class_changes,
@@ -316,15 +318,15 @@ _RULES: dict[str, Rules] = {
 }
 
 
-_NO_RULES = Rules()
+_NO_RULES = Strategy()
 
 
-def rules_of(resource: ResourceType) -> Rules:
+def rules_of(resource: ResourceType) -> Strategy:
     """How objects of *resource* are treated."""
     schema = resource.schema
     if schema is None:
         return _RULES.get(resource.qualified) or _RULES.get(resource.collection, _NO_RULES)
-    return Rules(
+    return Strategy(
         defaults=schema.fill_defaults,
         problems=schema.problems,
         change_problems=schema.change_problems,

@@ -19,10 +19,10 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.testing.conformance.cluster_state import NODE, RUNNING, WAITING, Change, ClusterState
 from trio_sched.testing.conformance.description import describe_change
 from trio_sched.testing.conformance.events import changes_for
 from trio_sched.testing.conformance.subject import Subject, Trial
-from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, World
 
 _ROUNDS: Final = 12
 _CHANGES_PER_ROUND: Final = 16
@@ -38,9 +38,9 @@ def caching_problems(subject: Subject) -> Iterator[str]:
     changes = changes_for(subject, trial)
     for round_number in range(_ROUNDS * subject.effort):
         changes.rng.seed(round_number)
-        cached = _Cached(subject.fresh(), changes.world())
+        cached = _Cached(subject.fresh(), changes.cluster_state())
         for change in [None, *[changes.change] * _CHANGES_PER_ROUND]:
-            problem = cached.after(None if change is None else change(cached.world))
+            problem = cached.after(None if change is None else change(cached.cluster_state))
             if problem:
                 yield problem
                 return
@@ -51,7 +51,7 @@ class _Cached:
     """A cluster, with what is cached about it."""
 
     trial: Trial
-    world: World
+    cluster_state: ClusterState
     _table: NodeTable = field(init=False)
     _cache: SignatureCache = field(init=False)
     _invalidations: int = 0
@@ -59,24 +59,24 @@ class _Cached:
     """By signature: the first pod that had it."""
 
     def __attrs_post_init__(self) -> None:
-        self._table = self.world.table()
-        self.world.show(self.trial, self._table)
+        self._table = self.cluster_state.table()
+        self.cluster_state.show(self.trial, self._table)
         self._cache = SignatureCache(self.trial.profile, self._table)
 
     def after(self, change: Change | None) -> str:
         """Make *change*; what is wrong afterwards, empty if nothing is."""
         if change is not None:
             self._make(change)
-        for pod in self.world.waiting.values():
+        for pod in self.cluster_state.waiting.values():
             problem = self._compare(pod, change)
             if problem:
                 return problem
         return ""
 
     def _make(self, change: Change) -> None:
-        self.world = self.world.after(change)
+        self.cluster_state = self.cluster_state.after(change)
         change.make_in(self._table)
-        self.world.show(self.trial, self._table)
+        self.cluster_state.show(self.trial, self._table)
         if change.kind not in (NODE, RUNNING, WAITING):
             self._cache.clear()
             self._first.clear()

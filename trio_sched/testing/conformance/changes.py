@@ -14,13 +14,13 @@ from trio_sched.objects.node import Node, NodeCondition
 from trio_sched.objects.pod import Container, Pod, ResourceRequirements
 from trio_sched.objects.quantity import Quantity, parse_nano
 from trio_sched.objects.taint import Taint, Toleration
-from trio_sched.testing.conformance.world import (
+from trio_sched.testing.conformance.cluster_state import (
     NODE,
     RUNNING,
     WAITING,
     Change,
+    ClusterState,
     Kind,
-    World,
     from_plain,
     key_of,
     plain_of,
@@ -131,7 +131,7 @@ class Changes:
 
     # --- clusters ---------------------------------------------------------------------------------------------------
 
-    def world(self) -> World:
+    def cluster_state(self) -> ClusterState:
         """A small cluster: of few nodes a plugin often rejects all."""
         nodes = self._some(self.nodes, 1, 3)
         names = [one.name for one in nodes]
@@ -140,10 +140,10 @@ class Changes:
         found: dict[Kind, list[Any]] = {NODE: nodes, RUNNING: running, WAITING: waiting}
         for kind, examples in self.objects.items():
             found[kind] = self._some(examples, 0, len(examples))
-        world = World({kind: {key_of(kind, one): one for one in ones} for kind, ones in found.items()})
+        cluster_state = ClusterState({kind: {key_of(kind, one): one for one in ones} for kind, ones in found.items()})
         for _ in range(self.rng.randint(0, 6)):
-            world = world.after(self.change(world))
-        return world
+            cluster_state = cluster_state.after(self.change(cluster_state))
+        return cluster_state
 
     def _some(self, examples: Sequence[T], fewest: int, most: int) -> list[T]:
         count = min(len(examples), self.rng.randint(fewest, max(fewest, most)))
@@ -158,9 +158,9 @@ class Changes:
 
     # --- changes ----------------------------------------------------------------------------------------------------
 
-    def change(self, world: World) -> Change:
-        """Any change of *world*."""
-        ways: list[Callable[[World], Change | None]] = [
+    def change(self, cluster_state: ClusterState) -> Change:
+        """Any change of *cluster_state*."""
+        ways: list[Callable[[ClusterState], Change | None]] = [
             *[self._change_node] * 5,
             *[self._add_or_delete_node] * 2,
             *[self._add_or_delete_running] * 3,
@@ -172,30 +172,30 @@ class Changes:
         if self.effective:
             ways += [self._make_effective_edit] * (len(ways) // 2)
         while True:
-            found = self.rng.choice(ways)(world)
+            found = self.rng.choice(ways)(cluster_state)
             if found is not None and found.old != found.new:
                 return found
 
-    def _make_effective_edit(self, world: World) -> Change | None:
+    def _make_effective_edit(self, cluster_state: ClusterState) -> Change | None:
         edit = self.rng.choice(self.effective)
-        objects = list(world.objects.get(edit.kind, {}).values())
+        objects = list(cluster_state.objects.get(edit.kind, {}).values())
         if not objects:
             return None
         old = self.rng.choice(objects)
         return Change(edit.kind, old, edit.apply(old))
 
-    def _add_or_delete_node(self, world: World) -> Change | None:
-        absent = [one for one in self.nodes if one.name not in world.nodes]
-        if absent and len(world.nodes) < _MAX_NODES and self.rng.random() < 0.6:
+    def _add_or_delete_node(self, cluster_state: ClusterState) -> Change | None:
+        absent = [one for one in self.nodes if one.name not in cluster_state.nodes]
+        if absent and len(cluster_state.nodes) < _MAX_NODES and self.rng.random() < 0.6:
             return Change(NODE, None, self._changed_node(self.rng.choice(absent)))
-        used = {one.node_name for one in world.running.values()}
-        empty = [one for name, one in world.nodes.items() if name not in used]
-        return Change(NODE, self.rng.choice(empty), None) if empty and len(world.nodes) > 1 else None
+        used = {one.node_name for one in cluster_state.running.values()}
+        empty = [one for name, one in cluster_state.nodes.items() if name not in used]
+        return Change(NODE, self.rng.choice(empty), None) if empty and len(cluster_state.nodes) > 1 else None
 
-    def _change_node(self, world: World) -> Change | None:
-        if not world.nodes:
+    def _change_node(self, cluster_state: ClusterState) -> Change | None:
+        if not cluster_state.nodes:
             return None
-        old = self.rng.choice(list(world.nodes.values()))
+        old = self.rng.choice(list(cluster_state.nodes.values()))
         return Change(NODE, old, self._changed_node(old))
 
     def _changed_node(self, old: Node) -> Node:
@@ -242,32 +242,32 @@ class Changes:
             one, status=structs.replace(one.status, declared_features=tuple(sorted(features)) or None)
         )
 
-    def _add_or_delete_running(self, world: World) -> Change | None:
-        pods = list(world.running.values())
+    def _add_or_delete_running(self, cluster_state: ClusterState) -> Change | None:
+        pods = list(cluster_state.running.values())
         examples = [*self.running, *self.waiting]
-        if examples and world.nodes and len(pods) < _MAX_PODS and self.rng.random() < 0.4:
-            one = self._on_node(self.rng.choice(examples), list(world.nodes))
+        if examples and cluster_state.nodes and len(pods) < _MAX_PODS and self.rng.random() < 0.4:
+            one = self._on_node(self.rng.choice(examples), list(cluster_state.nodes))
             return Change(RUNNING, None, self._with_label(one) if self.rng.random() < 0.5 else one)
         return Change(RUNNING, self.rng.choice(pods), None) if pods else None
 
-    def _change_running(self, world: World) -> Change | None:
-        if not world.running:
+    def _change_running(self, cluster_state: ClusterState) -> Change | None:
+        if not cluster_state.running:
             return None
-        old = self.rng.choice(list(world.running.values()))
+        old = self.rng.choice(list(cluster_state.running.values()))
         ways: list[Callable[[Pod], Pod]] = [self._with_label, self._with_less]
         return Change(RUNNING, old, self.rng.choice(ways)(old))
 
-    def _change_waiting(self, world: World) -> Change | None:
-        if not world.waiting:
+    def _change_waiting(self, cluster_state: ClusterState) -> Change | None:
+        if not cluster_state.waiting:
             return None
-        old = self.rng.choice(list(world.waiting.values()))
+        old = self.rng.choice(list(cluster_state.waiting.values()))
         ways: list[Callable[[Pod], Pod]] = [self._with_label, self._with_annotation]
         ways += [self._with_toleration, self._with_fewer_gates]
         return Change(WAITING, old, self.rng.choice(ways)(old))
 
-    def _add_or_delete_waiting(self, world: World) -> Change | None:
-        pods = list(world.waiting.values())
-        absent = [one for one in self.waiting if one.uid not in world.waiting]
+    def _add_or_delete_waiting(self, cluster_state: ClusterState) -> Change | None:
+        pods = list(cluster_state.waiting.values())
+        absent = [one for one in self.waiting if one.uid not in cluster_state.waiting]
         if absent and len(pods) < _MAX_PODS and self.rng.random() < 0.6:
             return Change(WAITING, None, self.rng.choice(absent))
         return Change(WAITING, self.rng.choice(pods), None) if len(pods) > 1 else None
@@ -288,9 +288,9 @@ class Changes:
 
     # --- objects of other kinds -------------------------------------------------------------------------------------
 
-    def _change_object(self, world: World) -> Change | None:
+    def _change_object(self, cluster_state: ClusterState) -> Change | None:
         kind = self.rng.choice(list(self.objects))
-        present = world.objects.get(kind, {})
+        present = cluster_state.objects.get(kind, {})
         absent = [one for one in self.objects[kind] if key_of(kind, one) not in present]
         chance = self.rng.random()
         if absent and (chance < 0.3 or not present):

@@ -24,10 +24,10 @@ from trio_sched.testing.conformance.hidden_state import hidden_state_problems
 from trio_sched.testing.conformance.hooks import hook_problems
 from trio_sched.testing.conformance.mutation import mutation_problems
 from trio_sched.testing.conformance.registrations import registration_problems
+from trio_sched.testing.conformance.rollback import undone_problems
 from trio_sched.testing.conformance.signatures import signature_problems
 from trio_sched.testing.conformance.subject import Cluster, Subject, add_pod_group, copy_of
 from trio_sched.testing.conformance.subsets import subset_problems
-from trio_sched.testing.conformance.undone import undone_problems
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.given_plugins import Plugin, class_of, is_instance, name_of, registry_with
 

@@ -9,7 +9,7 @@ import msgspec
 
 from trio_sched.plugin_api.cluster_events import Action, Resource
 from trio_sched.plugin_api.custom_resources import CustomResource, as_json
-from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, Kind, World
+from trio_sched.testing.conformance.cluster_state import NODE, RUNNING, WAITING, Change, ClusterState, Kind
 
 _LONGEST: Final = 240
 _CONSTANTS: Final = {value: f"Resource.{name}" for name, value in vars(Resource).items() if name.isupper()}
@@ -44,9 +44,9 @@ def describe_change(change: Change) -> str:
     return f"{name} changes: {'; '.join(differences(change.old, change.new))}"
 
 
-def describe_world(world: World) -> Iterator[str]:
+def describe_cluster_state(cluster_state: ClusterState) -> Iterator[str]:
     """A line for each object."""
-    for kind, objects in world.objects.items():
+    for kind, objects in cluster_state.objects.items():
         for one in objects.values():
             where = f" on {one.spec.node_name!r}" if kind == RUNNING else ""
             yield f"{kind} {one.metadata.name!r}{where}: {_brief(one)}"

@@ -23,12 +23,20 @@ from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.conformance.changes import Changes
-from trio_sched.testing.conformance.description import describe_change, describe_world, registration_for
+from trio_sched.testing.conformance.cluster_state import (
+    NODE,
+    RUNNING,
+    WAITING,
+    Change,
+    ClusterState,
+    Kind,
+    resources_by_kind,
+)
+from trio_sched.testing.conformance.description import describe_change, describe_cluster_state, registration_for
 from trio_sched.testing.conformance.judgement import Rejection, judge
 from trio_sched.testing.conformance.probing import find_effective
 from trio_sched.testing.conformance.subject import Subject, Trial
 from trio_sched.testing.conformance.vocabulary import texts_of_objects, texts_of_plugin
-from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, Kind, World, resources_by_kind
 
 _ROUNDS: Final = 40
 _CHANGES_PER_ROUND: Final = 24
@@ -50,9 +58,9 @@ def event_problems(subject: Subject) -> Iterator[str]:
     reported: set[str] = set()
     for round_number in range(_ROUNDS * subject.effort):
         changes.rng.seed(round_number)
-        history = History(subject.fresh(), changes.world())
+        history = History(subject.fresh(), changes.cluster_state())
         for _ in range(_CHANGES_PER_ROUND):
-            change = changes.change(history.world)
+            change = changes.change(history.cluster_state)
             missed = history.apply(change)
             failures = history.hint_failures()
             if change.kind in (NODE, RUNNING, WAITING):  # others may be changed as their schema does not allow
@@ -93,7 +101,7 @@ def changes_for(subject: Subject, trial: Trial) -> Changes:
 class Missed:
     """A pod that no event has moved, though the plugin lets it pass after a change."""
 
-    before: World
+    before: ClusterState
     change: Change
     pod: Pod
     rejection: Rejection
@@ -107,7 +115,7 @@ class History:
     """A cluster with a queue, in which the pods wait that the plugin rejects."""
 
     trial: Trial
-    world: World
+    cluster_state: ClusterState
     resources: dict[Kind, str] = field(init=False)
     _queue: SchedulingQueue = field(init=False)
     _rejections: dict[str, Rejection] = field(factory=dict, init=False)
@@ -122,8 +130,8 @@ class History:
         self._queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
         queueing = self._queue.prepare({profile.name: profile}, is_refused=self._is_refused)
         self._queue.install_queueing(queueing, BoundHook("conformance", "queue_sort", lambda queued: queued.pod.uid))
-        self._table = self.world.table()
-        self.world.show(self.trial, self._table)
+        self._table = self.cluster_state.table()
+        self.cluster_state.show(self.trial, self._table)
         self._try_all()
 
     def _is_refused(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:
@@ -131,7 +139,7 @@ class History:
 
     def apply(self, change: Change) -> Missed | None:
         """Make *change*; a pod that should have been moved by it, if there is one."""
-        before, self.world = self.world, self.world.after(change)
+        before, self.cluster_state = self.cluster_state, self.cluster_state.after(change)
         is_node_gone = change.kind == NODE and change.new is None
         if not is_node_gone:  # of a node that goes the queue is told first
             self._show(change)
@@ -145,7 +153,7 @@ class History:
 
     def _show(self, change: Change) -> None:
         change.make_in(self._table)
-        self.world.show(self.trial, self._table)
+        self.cluster_state.show(self.trial, self._table)
 
     def hint_failures(self) -> list[str]:
         """What hint functions and pre_enqueue have raised since the last call."""
@@ -183,7 +191,7 @@ class History:
 
     def _try_all(self) -> None:
         """Park the pods that are not in the queue and that the plugin rejects now."""
-        for pod in self.world.waiting.values():
+        for pod in self.cluster_state.waiting.values():
             if pod.scheduler_name in self._queue.profiles and self._queue.find(pod.key) is None:
                 self._queue.add(pod, now=0.0)
         self._try_moved()
@@ -206,7 +214,7 @@ class History:
         self._rejections[info.uid] = rejection
         self._queue.add_unschedulable(info, now=0.0)
 
-    def _missed(self, before: World, change: Change) -> Missed | None:
+    def _missed(self, before: ClusterState, change: Change) -> Missed | None:
         for info in list(self._queue.unschedulable.values()):
             rejection = self._rejections.get(info.uid)
             events = change.events(self.resources) if change.kind != WAITING or change.key == info.uid else []
@@ -237,10 +245,10 @@ def _shrunk(subject: Subject, missed: Missed) -> Missed:
     return missed
 
 
-def _missed_again(subject: Subject, world: World, missed: Missed) -> Missed | None:
-    if not world.nodes:
+def _missed_again(subject: Subject, cluster_state: ClusterState, missed: Missed) -> Missed | None:
+    if not cluster_state.nodes:
         return None
-    found = History(subject.fresh(), world).apply(missed.change)
+    found = History(subject.fresh(), cluster_state).apply(missed.change)
     return found if found is not None and found.pod.uid == missed.pod.uid else None
 
 
@@ -256,6 +264,6 @@ def _describe(subject: Subject, missed: Missed) -> str:
         [
             f"an event is missing: pod {pod.name!r} was rejected by {missed.rejection} and passes after a change, but "
             f"goes on waiting; {fix}. The change: {describe_change(change)}. The cluster before:",
-            *describe_world(missed.before),
+            *describe_cluster_state(missed.before),
         ]
     )

@@ -14,10 +14,19 @@ from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.conformance.changes import Changes, Edit, fields_of
+from trio_sched.testing.conformance.cluster_state import (
+    NODE,
+    RUNNING,
+    WAITING,
+    Change,
+    ClusterState,
+    Kind,
+    key_of,
+    plain_of,
+)
 from trio_sched.testing.conformance.judgement import judge
 from trio_sched.testing.conformance.results import ask, comparable
 from trio_sched.testing.conformance.subject import Trial
-from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, Kind, World, key_of, plain_of
 
 _MAX_KEYS: Final = 12
 _MAX_VALUES: Final = 8
@@ -33,42 +42,44 @@ _MAX_FIRST: Final = 4
 
 def find_effective(trial: Trial, changes: Changes) -> list[Edit]:
     """The edits to which the plugin of *trial* reacts in a small cluster."""
-    world = _world(changes)
-    table = world.table()
-    before = _answers(trial, world, table)
-    found = (edit for edit in _edits(changes, world) if _answers_after(trial, edit, world, table) != before)
+    cluster_state = _world(changes)
+    table = cluster_state.table()
+    before = _answers(trial, cluster_state, table)
+    found = (
+        edit for edit in _edits(changes, cluster_state) if _answers_after(trial, edit, cluster_state, table) != before
+    )
     effective = list(islice(found, _MAX_EFFECTIVE))
-    effective += _joint(trial, changes, world, effective)
+    effective += _joint(trial, changes, cluster_state, effective)
     paths = {(edit.kind, edit.key) for edit in effective if edit.facet == "field"}
-    back = [edit for edit in _edits(changes, world) if (edit.kind, edit.key) in paths and edit not in effective]
+    back = [edit for edit in _edits(changes, cluster_state) if (edit.kind, edit.key) in paths and edit not in effective]
     return [*effective, *back]
 
 
-def _joint(trial: Trial, changes: Changes, world: World, effective: Sequence[Edit]) -> Iterator[Edit]:
+def _joint(trial: Trial, changes: Changes, cluster_state: ClusterState, effective: Sequence[Edit]) -> Iterator[Edit]:
     """The edits to which it reacts only beside another one: labels of nodes that pods name, for instance."""
     firsts = {(edit.kind, edit.facet, edit.key): edit for edit in effective if edit.facet in _TEXTUAL}
     for first in list(firsts.values())[:_MAX_FIRST]:
-        beside = _edited(world, _changes(world, first))
+        beside = _edited(cluster_state, _changes(cluster_state, first))
         table = beside.table()
         before = _answers(trial, beside, table)
-        for edit in _edits(changes, world):
+        for edit in _edits(changes, cluster_state):
             is_other = edit.facet in _TEXTUAL and (edit.kind, edit.facet) != (first.kind, first.facet)
             is_untried = is_other and edit.value == first.value and edit not in effective
             if is_untried and _answers_after(trial, edit, beside, table) != before:
                 yield edit
 
 
-def _world(changes: Changes) -> World:
+def _world(changes: Changes) -> ClusterState:
     """Two nodes with a pod, a few pending pods, and all other objects."""
     nodes = list(changes.nodes)[:2]
     running = [one for one in changes.running if one.node_name in {node.name for node in nodes}][:2]
     step = max(1, len(changes.waiting) // _MAX_PODS)
     kinds: dict[Kind, list[Any]] = {NODE: nodes, RUNNING: running, WAITING: list(changes.waiting)[::step][:_MAX_PODS]}
     kinds.update({kind: list(ones) for kind, ones in changes.objects.items()})
-    return World({kind: {key_of(kind, one): one for one in ones} for kind, ones in kinds.items()})
+    return ClusterState({kind: {key_of(kind, one): one for one in ones} for kind, ones in kinds.items()})
 
 
-def _edits(changes: Changes, world: World) -> Iterator[Edit]:
+def _edits(changes: Changes, cluster_state: ClusterState) -> Iterator[Edit]:
     keys = list(changes.own_texts)[:_MAX_KEYS]
     values = [*list(changes.own_texts)[:_MAX_VALUES], *_VALUES]
     for key in keys:
@@ -78,7 +89,7 @@ def _edits(changes: Changes, world: World) -> Iterator[Edit]:
         yield Edit(NODE, "amount", name, amount)
     for kind, examples in changes.objects.items():
         yield from _field_edits(kind, examples, values)
-    facets = [(kind, facet) for kind in world.objects for facet in ("label", "annotation")]
+    facets = [(kind, facet) for kind in cluster_state.objects for facet in ("label", "annotation")]
     facets.remove((RUNNING, "annotation"))  # a change of these is no event
     for (kind, facet), key, value in product([(NODE, "taint"), *facets], keys, values):
         yield Edit(kind, facet, key, value)
@@ -101,35 +112,35 @@ def _field_edits(kind: Kind, examples: Sequence[Any], values: Sequence[str]) -> 
                     yield Edit(kind, "field", path, other)
 
 
-def _changes(world: World, edit: Edit) -> list[Change]:
+def _changes(cluster_state: ClusterState, edit: Edit) -> list[Change]:
     """What the edit does to the objects of the kind, leaving out those that it cannot be made in."""
-    edited = ((one, edit.apply(one)) for one in world.objects[edit.kind].values())
+    edited = ((one, edit.apply(one)) for one in cluster_state.objects[edit.kind].values())
     return [Change(edit.kind, old, new) for old, new in edited if new is not old]
 
 
-def _edited(world: World, changes: Iterable[Change]) -> World:
+def _edited(cluster_state: ClusterState, changes: Iterable[Change]) -> ClusterState:
     """The cluster after *changes*."""
     for change in changes:
-        world = world.after(change)
-    return world
+        cluster_state = cluster_state.after(change)
+    return cluster_state
 
 
-def _answers_after(trial: Trial, edit: Edit, world: World, table: NodeTable) -> list[object]:
-    """The answers in *world*, whose columns are in *table*, with the edit."""
-    changes = _changes(world, edit)
+def _answers_after(trial: Trial, edit: Edit, cluster_state: ClusterState, table: NodeTable) -> list[object]:
+    """The answers in *cluster_state*, whose columns are in *table*, with the edit."""
+    changes = _changes(cluster_state, edit)
     for change in changes:
         change.make_in(table)
     try:
-        return _answers(trial, _edited(world, changes), table)
+        return _answers(trial, _edited(cluster_state, changes), table)
     finally:  # making the columns anew for each of hundreds of edits takes longer than asking
         for change in changes:
             Change(change.kind, change.new, change.old).make_in(table)
 
 
-def _answers(trial: Trial, world: World, table: NodeTable) -> list[object]:
-    world.show(trial, table)
+def _answers(trial: Trial, cluster_state: ClusterState, table: NodeTable) -> list[object]:
+    cluster_state.show(trial, table)
     columns = NodeColumns(table)
-    return [_answer(trial, columns, pod) for pod in world.waiting.values()]
+    return [_answer(trial, columns, pod) for pod in cluster_state.waiting.values()]
 
 
 def _answer(trial: Trial, columns: NodeColumns, pod: Pod) -> object:

@@ -11,7 +11,7 @@ import trio
 from attrs import define, field, frozen
 
 from trio_sched.simulator.controllers.pod_groups import GROUPS
-from trio_sched.simulator.controllers.work_queue import Step, Steps
+from trio_sched.simulator.controllers.work_queue import Step, WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.claim_consumers import GROUP_API, group_of, is_group, is_reserved_for
@@ -51,7 +51,7 @@ class ClaimController:
 
     server: ApiServer
     pace: ClaimPace = field(factory=ClaimPace)
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _claims_of: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """UID of a pod or pod group → the claims that it owns, or that are reserved for it."""
     _without_template: dict[str, dict[tuple[Step, str], None]] = field(factory=dict, init=False)

@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.controllers.devices.devices import SLICES
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.claim_consumers import pods_of
@@ -28,7 +28,7 @@ class DeviceTaintEviction:
     """Deletes the pods of tainted devices, after the time for which they tolerate the taint."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _claims_of_pool: dict[tuple[str, str], dict[str, None]] = field(factory=dict, init=False)
     """(driver, pool) → claims with devices of it."""
     _slices_of_pool: dict[tuple[str, str], dict[str, None]] = field(factory=dict, init=False)

@@ -25,7 +25,7 @@ from attrs import define, field, frozen
 
 from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.plain import read_plain
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
@@ -67,7 +67,7 @@ class DeviceDrivers:
 
     server: ApiServer
     pace: DriverPace = field(factory=DriverPace)
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _published: dict[str, dict[str, str]] = field(factory=dict, init=False)
     """Node → driver → its slice."""
     _since: dict[str, float] = field(factory=dict, init=False)

@@ -5,7 +5,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
@@ -26,7 +26,7 @@ class NodeRegistration:
     """Gives nodes their default labels, and conditions if they have none."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Complete the nodes that there are, then those that are created; never returns."""

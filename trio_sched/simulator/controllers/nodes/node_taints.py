@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.controllers.nodes.eviction_rates import EvictionRates, readiness, zone_of
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.kubelets.pod_states import condition_of
 from trio_sched.simulator.registry.lifecycle import write_fields
@@ -56,7 +56,7 @@ class NodeTaints:
     """
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _rates: EvictionRates = field(factory=EvictionRates, init=False)
     _lost: dict[str, None] = field(factory=dict, init=False)
     """The nodes that are not ready and whose pods are not evicted yet."""

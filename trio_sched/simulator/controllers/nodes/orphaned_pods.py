@@ -8,7 +8,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.pod_states import FINISHED, is_ready, is_terminating, phase_of
@@ -39,7 +39,7 @@ class PodsOfLostNodes:
     """
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _out_of_service: set[str] = field(factory=set, init=False)
 
     @property

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.node_matching import tolerates
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete
@@ -42,7 +42,7 @@ class TaintEviction:
     """Deletes pods in time, unless the taints are gone before."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _due: dict[str, tuple[str, float]] = field(factory=dict, init=False)
     """Key of a pod → its uid, and when it is deleted, in trio's time."""
     _events: EventRecorder = field(init=False)

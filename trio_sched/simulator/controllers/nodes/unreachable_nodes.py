@@ -11,7 +11,7 @@ from attrs import define, field
 
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.eviction_rates import readiness
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_ready, is_unreachable
 from trio_sched.simulator.registry.lifecycle import write_fields
@@ -27,7 +27,7 @@ class UnreachableNodes:
     """Marks the pods of nodes that were ready and are unreachable now."""
 
     server: ApiServer
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _events: EventRecorder = field(init=False)
 
     @_events.default

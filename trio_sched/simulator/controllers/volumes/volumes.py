@@ -23,7 +23,7 @@ from trio_sched.simulator.controllers.volumes.volume_shapes import (
     new_volume,
     provisioning_failed,
 )
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
@@ -63,7 +63,7 @@ class VolumeController:
 
     server: ApiServer
     pace: VolumePace = field(factory=VolumePace)
-    _steps: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _failures: dict[str, int] = field(factory=dict, init=False)
     """UID of a claim → how many tries have failed."""
     _volumes_of_claim: dict[str, dict[str, None]] = field(factory=dict, init=False)

@@ -8,7 +8,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.controllers.events import EventRecorder
-from trio_sched.simulator.controllers.work_queue import Steps
+from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects, controller_of
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError
@@ -62,8 +62,8 @@ class WorkloadController(ABC):
 
     server: ApiServer
     pods: ControlledObjects
-    _steps: Steps = field(factory=Steps, init=False)
-    _waits: Steps = field(factory=Steps, init=False)
+    _steps: WorkQueue = field(factory=WorkQueue, init=False)
+    _waits: WorkQueue = field(factory=WorkQueue, init=False)
     _refusals: dict[str, int] = field(factory=dict, init=False)
     """Key of an object → how often in a row something was refused that it asks for."""
     resource: ResourceType = field(init=False)

@@ -37,7 +37,7 @@ WAITING: Final = "pending Pod"
 
 
 @frozen(eq=False)
-class World:
+class ClusterState:
     """The objects by kind and key; pods with and without a node are kinds of their own."""
 
     objects: Mapping[Kind, Mapping[str, Any]]
@@ -72,18 +72,18 @@ class World:
         handle.pending = {pod.key: pod for pod in self.waiting.values()}
         handle.nodes = NodeColumns(table)
 
-    def after(self, change: Change) -> World:
+    def after(self, change: Change) -> ClusterState:
         """The cluster after *change*."""
         of_kind = dict(self.objects.get(change.kind, {}))
         if change.new is None:
             of_kind.pop(change.key, None)
         else:
             of_kind[change.key] = change.new
-        return World({**self.objects, change.kind: of_kind})
+        return ClusterState({**self.objects, change.kind: of_kind})
 
-    def without(self, kind: Kind, key: str) -> World:
+    def without(self, kind: Kind, key: str) -> ClusterState:
         """The cluster without one object."""
-        return World({**self.objects, kind: {k: one for k, one in self.objects[kind].items() if k != key}})
+        return ClusterState({**self.objects, kind: {k: one for k, one in self.objects[kind].items() if k != key}})
 
 
 @frozen(eq=False)

@@ -17,31 +17,31 @@ _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class WholePod(Pod, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class RawPod(Pod, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A pod with the JSON that it was decoded from."""
 
     whole: bytes = b""
 
 
-class WholeNode(Node, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class RawNode(Node, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A node with the JSON that it was decoded from."""
 
     whole: bytes = b""
 
 
-def keep_whole_pod(pod: Pod, raw: bytes) -> Pod:
+def keep_raw_pod(pod: Pod, raw: bytes) -> Pod:
     """*pod* with *raw*, the JSON it was decoded from."""
-    return WholePod(pod.metadata, pod.spec, pod.status, unabridged(raw))
+    return RawPod(pod.metadata, pod.spec, pod.status, unabridged(raw))
 
 
-def keep_whole_node(node: Node, raw: bytes) -> Node:
+def keep_raw_node(node: Node, raw: bytes) -> Node:
     """*node* with *raw*, the JSON it was decoded from."""
-    return WholeNode(node.metadata, node.spec, node.status, unabridged(raw))
+    return RawNode(node.metadata, node.spec, node.status, unabridged(raw))
 
 
-def whole_json(subject: Pod | Node) -> bytes:
+def raw_json(subject: Pod | Node) -> bytes:
     """*subject* as JSON: as it was decoded if that was kept, else with the fields that a scheduler reads."""
-    if isinstance(subject, WholePod | WholeNode):
+    if isinstance(subject, RawPod | RawNode):
         return subject.whole
     return _encode(subject)
 
