@@ -12,6 +12,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.kube_client.http.pool import Pool
+from trio_sched.kube_client.retry import SHORTEST_PAUSE_SECONDS, refusal_pause_seconds
 
 
 class ClientOfServer(Protocol):
@@ -64,6 +65,14 @@ class Reachability:
     async def wait_lost(self) -> None:
         """Wait until a connection fails."""
         await self._lost.wait()
+
+    async def outlast(self, lost_at: float) -> None:
+        """Wait before another try, since the server does not answer: ever longer, or until it answers somebody.
+
+        Args:
+            lost_at: when it began, on trio's clock.
+        """
+        await self.pause(refusal_pause_seconds(trio.current_time() - lost_at), at_least=SHORTEST_PAUSE_SECONDS)
 
     async def pause(self, seconds: float, *, at_least: float = 0.0) -> None:
         """Wait for *seconds*, or until the server answers somebody, but not less than *at_least*."""

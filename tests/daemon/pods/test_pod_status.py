@@ -196,6 +196,44 @@ async def test_a_patch_is_dropped_after_four_failures(
     assert writing.messages == ["still no room"]
 
 
+async def test_a_patch_is_kept_while_the_server_is_away(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.faults.drop_next(1_000, verb="patch")
+    writing.say("no room")
+    await trio.sleep(20)
+    assert writing.writer.pool.unfinished == 1
+    writing.say("still no room")
+    api.faults.clear()
+    await writing.writer.pool.drained()
+    assert writing.messages[-1] == "still no room"
+    assert caplog.text == ""
+
+
+async def test_a_patch_that_waits_for_the_server_is_tried_when_it_answers_somebody(
+    writing: Writing, client: KubeClient, autojump_clock: MockClock, api: ApiServer
+) -> None:
+    api.faults.drop_next(1_000, verb="patch")
+    writing.say("no room")
+    await trio.sleep(60)
+    api.faults.clear()
+    client.reachability.answered()
+    answered_at = trio.current_time()
+    await writing.writer.pool.drained()
+    assert trio.current_time() - answered_at < 0.5
+
+
+async def test_a_withdrawal_does_not_wait_for_a_server_that_is_away(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
+) -> None:
+    api.faults.drop_next(1_000, verb="patch")
+    writing.say("no room")
+    await trio.sleep(50)
+    began = trio.current_time()
+    await writing.writer.withdraw(writing.pod.uid)
+    assert trio.current_time() == began
+
+
 async def test_a_rejected_patch_is_not_retried(
     writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:

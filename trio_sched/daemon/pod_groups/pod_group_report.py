@@ -147,7 +147,7 @@ class PodGroupReporter:
 
     async def _send(self, group: PodGroup, condition: PodGroupCondition) -> None:
         patch = merge_condition(group.status.conditions or (), condition, now=format_time(self.wall_clock()))
-        pauses = iter(STATUS_RETRY_SECONDS)
+        pauses, began = iter(STATUS_RETRY_SECONDS), trio.current_time()
         while True:
             try:
                 await verbs.patch(
@@ -159,11 +159,14 @@ class PodGroupReporter:
                     subresource="status",
                     patch_type=STRATEGIC_MERGE_PATCH,
                 )
-            except (ServerError, Conflict, ConnectionFailed):
+            except (ServerError, Conflict, ConnectionFailed) as problem:
                 pause = next(pauses, None)
-                if pause is None:
+                if pause is not None:
+                    await trio.sleep(pause)
+                elif isinstance(problem, ConnectionFailed):  # a group that waits for events only needs its reason
+                    await self.client.reachability.outlast(began)
+                else:
                     raise
-                await trio.sleep(pause)
             else:
                 return
 

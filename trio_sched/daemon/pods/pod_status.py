@@ -41,6 +41,8 @@ class _PendingPatch:
     """What was sent so far; the watch need not have shown it."""
     is_sending: bool = False
     is_withdrawn: bool = False
+    pause: trio.CancelScope | None = None
+    """Before the next try; cancelled once it is withdrawn."""
     finished: trio.Event = field(factory=trio.Event)
 
 
@@ -114,6 +116,8 @@ class PodStatusWriter:
         if pending is None:
             return
         pending.patch, pending.is_withdrawn = None, True
+        if pending.pause is not None:
+            pending.pause.cancel()
         if pending.is_sending:
             await pending.finished.wait()
         else:
@@ -134,18 +138,24 @@ class PodStatusWriter:
 
     async def _send_pending(self, namespace: str, name: str, uid: str, pending: _PendingPatch) -> None:
         pending.is_sending = True
-        pauses = self._pauses()
+        pauses, began = self._pauses(), trio.current_time()
         try:
             while pending.patch:
                 patch, pending.patch = pending.patch, None
                 pending.sent = {**pending.sent, **patch}
-                pause = await self._send(namespace, name, patch, pauses)
-                if pause is None:
-                    continue
+                try:
+                    seconds = await self._send(namespace, name, patch, pauses)
+                except ConnectionFailed:  # a pod that waits for events only would stay without a reason
+                    wait = partial(self.client.reachability.outlast, began)
+                else:
+                    if seconds is None:
+                        continue
+                    wait = partial(trio.sleep, seconds)
                 if pending.is_withdrawn:
                     return
                 pending.patch = {**patch, **(pending.patch or {})}
-                await trio.sleep(pause)
+                with trio.CancelScope() as pending.pause:
+                    await wait()
         except NotFound:
             pass  # a pod that was deleted needs no status
         except KubeClientError as problem:
