@@ -1,4 +1,4 @@
-"""For all tests: what test files share lies in ``support``, and tasks run in the same order every time."""
+"""For all tests: what test files share lies in the folders of ``support``; tasks run in the same order every time."""
 
 import gc
 import signal
@@ -10,10 +10,10 @@ import hypothesis
 import pytest
 import trio
 
-SUPPORT = Path(__file__).parent / "support"
+SUPPORT = sorted({module.parent for module in (Path(__file__).parent / "support").rglob("*.py")})
 
-sys.path.insert(0, str(SUPPORT))  # importlib mode puts no folder on the path
-pytest.register_assert_rewrite(*(module.stem for module in SUPPORT.glob("*.py")))
+sys.path[:0] = map(str, SUPPORT)  # importlib mode puts no folder on the path
+pytest.register_assert_rewrite(*(module.stem for folder in SUPPORT for module in folder.glob("*.py")))
 # Under nohup, or behind a shell's "&", they are ignored, by all processes that tests start as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)

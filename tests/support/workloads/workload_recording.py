@@ -8,7 +8,7 @@ from workload_mirror import Summary
 Found = dict[str, dict[str, Summary]]
 """Scenario → step → what there was."""
 
-RECORDING = Path(__file__).parents[1] / "simulator" / "controllers" / "recorded_workloads.json"
+RECORDING = Path(__file__).parents[2] / "simulator" / "controllers" / "recorded_workloads.json"
 
 
 def write_recording(found: Found) -> None:

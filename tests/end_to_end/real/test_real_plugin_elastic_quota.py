@@ -10,7 +10,7 @@ from real_plugins import daemon_with
 from real_servers import Files, Server, StartServer, eventually, on_both
 from trio_sched_elastic_quota import ElasticQuota
 
-FOLDER = Path(__file__).parents[2] / "contrib/plugins/elastic_quota"
+FOLDER = Path(__file__).parents[3] / "contrib/plugins/elastic_quota"
 GROUP = "/apis/quota.trio-sched.dev/v1alpha1"
 
 

@@ -8,7 +8,7 @@ from real_plugins import daemon_with
 from real_servers import Files, Server, StartServer, eventually, on_both
 from trio_sched_coscheduling import Coscheduling
 
-CONFIG = Path(__file__).parents[2] / "contrib/plugins/coscheduling/examples/scheduler.yaml"
+CONFIG = Path(__file__).parents[3] / "contrib/plugins/coscheduling/examples/scheduler.yaml"
 PODS = "/api/v1/namespaces/default/pods"
 
 

@@ -9,7 +9,7 @@ from attrs import frozen
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 PAGES = (
     ROOT / "README.md",

@@ -10,7 +10,7 @@ from real_plugins import daemon_with
 from real_servers import Files, StartServer, eventually, on_both
 from trio_sched_node_maintenance import NodeMaintenance
 
-DEFINITION = Path(__file__).parents[2] / "contrib/plugins/node_maintenance/deploy/crd.yaml"
+DEFINITION = Path(__file__).parents[3] / "contrib/plugins/node_maintenance/deploy/crd.yaml"
 OBJECTS = "/apis/maintenance.trio-sched.dev/v1alpha1/nodemaintenances"
 
 

@@ -18,7 +18,7 @@ from real_servers import ADMIN_TOKEN, ASSETS, Files, Server, eventually, process
 from contrib.benchmarks.real.servers import free_port
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 
-DEPLOY = Path(__file__).parents[2] / "contrib" / "deploy" / "kustomize"
+DEPLOY = Path(__file__).parents[3] / "contrib" / "deploy" / "kustomize"
 SYSTEM = "/api/v1/namespaces/kube-system"
 FORBIDDEN = ("forbidden", "cannot be watched", "Unauthorized")
 
