@@ -83,7 +83,7 @@ class ClaimSolution:
     wanted: WantedClaim
     devices: tuple[Allocated, ...]
     chosen: tuple[Wanted, ...]
-    """Of each request, the alternative that was chosen."""
+    """The alternative that was chosen for each request."""
 
 
 class _Outcome(Enum):
@@ -115,7 +115,7 @@ class DeviceSearch:
     selectors: DeviceSelectors
     class_named: Callable[[str], DeviceClass | None]
     device_matches_node: Callable[[PoolDevice], bool]
-    """Of devices with a node selection of their own."""
+    """Whether the node is one of those that a device with a node selection of its own can be used on."""
     features: AllocatorFeatures = AllocatorFeatures()
     max_tried: int = MAX_DEVICES_TRIED
     _candidates: list[list[list[_Candidates]]] = field(factory=list, init=False)

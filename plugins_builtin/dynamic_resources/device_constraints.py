@@ -130,7 +130,7 @@ class _DistinctAttribute:
     name: str
     value_of: Callable[[DeviceAttribute], _Values | None]
     _latest: dict[str, _Values | None] = field(factory=dict)
-    """Of the latest device, by the name of the request."""
+    """The values of the latest device, by the name of the request."""
     _count: int = 0
 
     def add(self, wanted: Wanted, device: PoolDevice) -> bool:

@@ -50,7 +50,7 @@ class Wanted:
 
     @property
     def class_name(self) -> str:
-        """Of the device class."""
+        """The name of the device class."""
         return self.spec.device_class_name
 
     @property

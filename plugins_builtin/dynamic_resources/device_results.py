@@ -132,7 +132,7 @@ def _is_same(one: NodeSelectorRequirement, other: NodeSelectorRequirement) -> bo
 
 
 MAX_ALTERNATIVES = 8
-"""Of a prioritised list."""
+"""The most alternatives of a prioritised list."""
 
 
 def score_of(requests: Iterable[tuple[str, Sequence[str]]], results: Iterable[str]) -> int:

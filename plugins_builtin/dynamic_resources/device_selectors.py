@@ -20,7 +20,7 @@ from trio_sched.plugin_api.cel import (
 MAX_EXPRESSIONS = 2_000
 """Expressions that are kept, compiled and with what they came to."""
 MAX_CHARACTERS = 1_000_000
-"""Of these expressions; a compiled one takes some hundred bytes per character."""
+"""The most characters of these expressions; a compiled one takes some hundred bytes per character."""
 MAX_NOTES = 200
 """Expressions whose answers are noted with one model of devices."""
 _PROBLEM = ("DynamicResources", "problem")

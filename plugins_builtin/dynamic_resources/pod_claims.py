@@ -121,12 +121,12 @@ class PodClaims:
     has_node_status: bool = False
     """Whether that was written to the status of the pod, or may have been."""
     group_references: dict[int, Mapping[str, str]] = field(factory=dict)
-    """Of claims that are reserved for the pod's group: how ``status.reservedFor`` names it."""
+    """For claims that are reserved for the pod's group, how ``status.reservedFor`` names it."""
     extended: ResourceClaim | None = None
     extended_amounts: dict[str, int] = field(factory=dict)
     """Scalar resource → how much of it the pod requests."""
     selectors: dict[int, NodeSelector] = field(factory=dict)
-    """Of claims that are allocated: where the devices can be used."""
+    """For claims that are allocated, where the devices can be used."""
     shared_allocations: dict[int, AllocationResult] = field(factory=dict)
     """In flight for another pod of the same group."""
     unavailable: set[int] = field(factory=set)
@@ -137,7 +137,7 @@ class PodClaims:
     """What reserve has put in flight."""
     in_flight_uid: dict[int, str] = field(factory=dict)
     node_result: NodeResult | None = None
-    """That of the chosen node."""
+    """The result of the chosen node."""
 
     @property
     def user_claims(self) -> list[ResourceClaim]:

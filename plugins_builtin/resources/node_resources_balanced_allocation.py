@@ -93,7 +93,7 @@ class NodeResourcesBalancedAllocation:
 
 
 def _score_few(wanted: list[int], used: list[list[int]], allocatable: list[list[int]]) -> Int64Array:
-    """The same for a few nodes and two resources, operation by operation."""
+    """The scores of a few nodes with two resources, operation by operation."""
     scores = []
     for u0, u1, a0, a1 in zip(*used, *allocatable, strict=True):
         before = _evenness_of_two(u0, u1, a0, a1)

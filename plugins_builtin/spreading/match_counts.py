@@ -20,7 +20,7 @@ class MatchCounts:
     """Domain → pods more or fewer."""
 
     def clone(self) -> MatchCounts:
-        """The same with changes of its own."""
+        """A copy with changes of its own."""
         return MatchCounts(self.base, self.changes.copy())
 
     def change(self, domain: int, delta: int) -> None:

@@ -15,7 +15,7 @@ from plugins_builtin.volumes.volumes import match_volume_affinity
 from trio_sched.plugin_api import BoolArray, Int64Array, NodeColumns, NodeSelector, NodeSelectorTerm, term_problem
 
 _MAX_VALUES = 16
-"""Of an affinity that is kept: what is kept is limited in number only, and an affinity can have a megabyte."""
+"""The most values of an affinity that is kept: these are limited in number only, and one can have a megabyte."""
 
 AffinityMasks = dict[NodeSelector | None, BoolArray]
 """Affinity → which nodes match it, shape (nodes,)."""

@@ -117,7 +117,7 @@ class PodVolumesByNode:
     """Shape (numbers, nodes): which volumes are in *_bindings* on which nodes."""
     _masks: AffinityMasks = field(factory=dict)
     _candidates: _Candidates | None = None
-    """Of the claim before: a pod can have thousands of claims that are alike."""
+    """The candidates for the claim before: a pod can have thousands of claims that are alike."""
     _pools: tuple[Sequence[Pool], FirstMatch] | None = None
     """The pools for the claim before."""
     _migrated: dict[str, BoolArray] = field(factory=dict)

@@ -20,7 +20,7 @@ class Issue:
 
 
 _MAX_SHOWN: Final = 10
-"""Of the things that are wrong with a text: each is shown with the whole line."""
+"""How many of the things that are wrong with a text are shown: each has the whole line with it."""
 
 
 class CelError(TrioSchedError):

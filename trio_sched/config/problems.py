@@ -14,7 +14,7 @@ def invalid(path: str, value: Any, detail: str) -> Problem:
 
 
 def invalid_name(path: str, value: str, detail: str) -> Problem:
-    """The same for a value of a named string type, which is shown as JSON."""
+    """The problem with a value of a named string type, which is shown as JSON."""
     return Problem(path, f"Invalid value: {json_text(shortened(value))}: {detail}")
 
 

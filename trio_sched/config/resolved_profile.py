@@ -21,7 +21,7 @@ class ResolvedProfile:
 
     name: str
     percentage_of_nodes_to_score: int = 0
-    """Of the profile, else of the configuration; 0 looks at every node."""
+    """The percentage of the profile, else that of the configuration; 0 looks at every node."""
     points: Expanded
     """Extension point (snake case) → the plugins that run there, in order, scorers with their weight."""
     arguments: Mapping[str, Any]

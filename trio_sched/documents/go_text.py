@@ -43,7 +43,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for a *text* of several lines, which stay."""
+    """*text* with control characters escaped, but for the ends of its lines."""
     return "\n".join(map(printable, text.split("\n")))
 
 

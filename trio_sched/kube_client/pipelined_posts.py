@@ -33,7 +33,7 @@ CONNECTIONS = 2
 COLLECT_SECONDS = 0.2
 """How long posts are collected before they are sent together."""
 HURRIED_SECONDS = 0.025
-"""The same if one of them is to be sent soon, or somebody waits for all of them."""
+"""How long posts are collected if one of them is to be sent soon, or somebody waits for all of them."""
 POST_OVERHEAD_BYTES = 250
 """What a post takes besides its body."""
 MAX_IN_FLIGHT = 150
@@ -81,7 +81,7 @@ class PipelinedPosts:
     unfinished_bytes: int = field(default=0, init=False)
     """About how much memory is taken by what has no response yet."""
     _idle: list[trio.Event] = field(factory=list, init=False)
-    """Of the connections that have nothing to send; the one that had something last is woken first."""
+    """One event for each connection that has nothing to send; the one that had something last is woken first."""
     _hurry: trio.Event = field(factory=trio.Event, init=False)
     _waiters: int = field(default=0, init=False)
     """Tasks in :meth:`drained`."""

@@ -15,7 +15,7 @@ _PASSWORD = re.compile(r"^([^/?#]*//)?([^/?#@:]*):([^/?#]*)@")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}")
 _KEPT_IN_PATHS = "/%:@!$&'()*+,;=-._~"
 _ZONE = re.compile(r"25[-.~\w]+", re.ASCII)
-"""Of an IPv6 address, behind the ``%``."""
+"""The zone of an IPv6 address, with the ``%`` before it."""
 _MAX_LABEL, _MAX_NAME = 63, 253
 
 

@@ -46,7 +46,7 @@ MISSED_BOOKMARK_SECONDS = 100.0
 """An API server that sends bookmarks sends one every minute; whether it does depends on its etcd, and on whether there
 was ever a change of the kind. A watch that got one, and something after it, and then is silent for so long is dead."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Of one event; an API server stores objects of a megabyte or two."""
+"""The largest event; an API server stores objects of a megabyte or two."""
 FRESH_LIST_SECONDS = 1.0
 """A list counts as up to date for so long without a watch."""
 VERY_SHORT_SECONDS = 1.0
@@ -213,7 +213,7 @@ class Reflector(Generic[T]):
 
     @property
     def by_name(self) -> Mapping[tuple[str, str], T]:
-        """The same by namespace and name."""
+        """The objects by namespace and name."""
         return {} if self._known is None else self._known
 
     def known(self, namespace: str, name: str) -> T | None:

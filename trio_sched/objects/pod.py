@@ -22,7 +22,7 @@ class ResourceRequirements(Struct, frozen=True, rename="camel", gc=False, omit_d
     requests: dict[str, Quantity] | None = None
     limits: dict[str, Quantity] | None = None
     claims: tuple[ContainerResourceClaim, ...] | None = None
-    """Of a container."""
+    """The claims that a container uses."""
 
 
 class ContainerPort(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -28,7 +28,7 @@ NanoAmounts = dict[str, int]
 _Requests = tuple[tuple[tuple[str, Quantity], ...], ...]
 _MAX_KNOWN_RESOURCES = 4096
 _MAX_REQUESTS = 16
-"""Of a container, and containers: what has more is not kept, because the limit above is none for what is huge."""
+"""Containers, and requests of one, up to which a pod's are kept: the limit above is none for what is huge."""
 _known_resources: dict[_Requests, "PodResources"] = {}
 """What pods with these requests use; for pods where nothing else matters."""
 

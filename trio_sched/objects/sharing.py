@@ -24,9 +24,9 @@ T = TypeVar("T", Pod, Node)
 V = TypeVar("V")
 
 _MAX_VALUES = 1024
-"""Of a table, in each of its two generations."""
+"""How many values a table has, in each of its two generations."""
 _MAX_BYTES = 1 << 20
-"""Of the keys in a generation; the values take a few times as much."""
+"""How much the keys of a generation take; the values take a few times as much."""
 _MAX_KEY_BYTES = 4096
 """Larger parts are not shared: they would have to be held twice."""
 

@@ -33,7 +33,7 @@ class HttpRequest:
     url: str
     """With the query."""
     path: str
-    """Of the URL, without the query."""
+    """The path of the URL, without the query."""
     params: Mapping[str, str] = field(factory=dict)
     """The query; of a parameter that is repeated the last value."""
     headers: Mapping[str, str] = field(factory=dict, repr=False)

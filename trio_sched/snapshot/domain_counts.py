@@ -218,7 +218,7 @@ class RowCounts:
         return read_only(self._dense[:count])
 
     def by_domain(self, key: str, mask: NodeMask | None = None) -> DomainCounts:
-        """The same per value of the node label *key*, over the nodes of *mask* only if it is given."""
+        """The counts per value of the node label *key*, over the nodes of *mask* only if it is given."""
         where = (key, None if mask is None else mask.key)
         found = self._domains.get(where)
         if found is None:

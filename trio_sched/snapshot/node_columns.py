@@ -226,7 +226,7 @@ class NodeColumns:
         return self._table.topology.column(key).values.get(value)
 
     def image_holders(self, name: str) -> tuple[int, int, NDArray[np.intp]]:
-        """Of image *name*: size in bytes, on how many nodes of the cluster it is, and which of these nodes have it."""
+        """The size of image *name* in bytes, on how many nodes of the cluster it is, which of these nodes have it."""
         size, rows = self._table.images.get(name)
         return size, len(rows), self._positions(rows)
 

@@ -19,7 +19,7 @@ from trio_sched.snapshot.labels.pod_selector import PodSelector
 _MAX_GONE = 1024
 """How many classes and placements that are gone are held, unless there are more that are not."""
 _MAX_GONE_LABELS = 8 * _MAX_GONE
-"""The same for their labels: a pod can have a megabyte of them."""
+"""How many labels classes that are gone may have together: a pod can have a megabyte of them."""
 
 ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
 """(namespace, labels, whether it is terminating)."""
@@ -81,7 +81,7 @@ class PodClasses:
         self._placements = 0
         """How many there are, without those that are gone."""
         self._label_count = 0
-        """Of all classes, without those that are gone."""
+        """How many labels all classes have, without those that are gone."""
         self._pods = array("i")
         self._number_anew()
 
@@ -163,7 +163,7 @@ class PodClasses:
         self._in_namespace: dict[str, array[int]] = {}
         self._terminating = array("i")
         self._class_of, self._row_of, self._pods = array("i"), array("i"), array("i")
-        """Of each placement: the number of its class, its row, its pods."""
+        """For each placement, the number of its class, its row, its pods."""
         for one in self._by_key.values():
             self._number(one)
             for row, placement in one.placements.items():

@@ -18,7 +18,7 @@ from trio_sched.snapshot.topology_columns import Topology
 _MAX_COUNTS = 1024
 """How many selectors' counts are kept, unless these are too large; the least recently used one is dropped first."""
 _MAX_RESOURCES = 64
-"""Of how many resources the sums of a selector are kept; those asked for first are dropped first."""
+"""For so many resources the sums of a selector are kept; those asked for first are dropped first."""
 _MAX_NAMESPACES = 16
 """A selector of more namespaces is compared with the classes of every namespace."""
 
@@ -57,7 +57,7 @@ class PodIndex:
         self._counters: OrderedDict[PodSelector, SelectorCounter] = OrderedDict()
         self._dropped: list[SelectorCounter] = []
         self._texts = 0
-        """Of the selectors of all counts."""
+        """How many texts the selectors of all counts have."""
         self._changes = 0
         """How many selectors were given a counter."""
         self._by_namespace: dict[str | None, dict[SelectorCounter, None]] = {}

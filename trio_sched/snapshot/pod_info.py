@@ -28,5 +28,5 @@ def each_pod_info(pods: PodsByRow) -> Iterator[tuple[int, PodInfo]]:
 
 
 def each_pod(pods: PodsByRow) -> Iterator[tuple[int, Pod]]:
-    """The same without what they take."""
+    """The pods by row, without what they take."""
     return ((row, pod_info.pod) for row, pod_info in each_pod_info(pods))

@@ -264,7 +264,7 @@ class TopologyRows(Topology):
 
     @property
     def capacity(self) -> int:
-        """The same."""
+        """How many rows columns have room for: as many as there are."""
         return len(self._rows)
 
     @property

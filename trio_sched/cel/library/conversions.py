@@ -23,7 +23,7 @@ RECEIVERS: Final = (str, Timestamp, Duration)
 
 
 def wrong_type(name: str, value: Value) -> EvaluationError:
-    """That the type of *value* does not have a function that looks at types itself."""
+    """The error that the type of *value* does not have a function that looks at types itself."""
     return EvaluationError(NO_SUCH_OVERLOAD if type(value) in RECEIVERS else f"{NO_SUCH_OVERLOAD}: {name}")
 
 

@@ -49,7 +49,7 @@ def _pattern_problem(problem: str, pattern: str, *examples: str) -> str:
 
 
 def _length_problems(text: str, limit: int, unit: str = "characters") -> list[str]:
-    """That *text* is longer than *limit* bytes; the original has two functions for it, with a word each for it."""
+    """The problem that *text* is longer than *limit* bytes; the original has two functions, with a word each for it."""
     is_long = len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit
     return [f"must be no more than {limit} {unit}"] if is_long else []
 

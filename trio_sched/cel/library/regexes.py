@@ -16,7 +16,7 @@ _CACHED: Final = 64
 _MATCHING: Final = 20
 """How much more work it is to find a match than to look at an element."""
 _MEMORY_BYTES: Final = 2 << 20
-"""Of one compiled pattern; what needs more is refused."""
+"""The most that one compiled pattern may take; what needs more is refused."""
 LARGEST: Final = 100_000
 """Instructions that a compiled pattern can have, about; so many take some 30 ms to compile."""
 TOO_LARGE: Final = "pattern too large"

@@ -39,12 +39,12 @@ class Fixed:
 
 
 def not_instantiated(problem: object) -> CompileError:
-    """That an expression whose types fit still cannot be evaluated."""
+    """The error that an expression whose types fit still cannot be evaluated."""
     return CompileError(f"program instantiation failed: {problem}")
 
 
 def no_overload(name: str, arguments: Sequence[Value]) -> EvaluationError:
-    """That no function of that name takes such values."""
+    """The error that no function of that name takes such values."""
     return EvaluationError(f"{NO_SUCH_OVERLOAD}: {name}({', '.join(map(type_name, arguments))})")
 
 

@@ -33,7 +33,7 @@ def invalid_literals(checked: Checked) -> Iterator[Issue]:
 
 
 def _instructions(node: Call) -> int:
-    """Of the compiled pattern, if it is a literal."""
+    """The number of instructions of the compiled pattern, if it is a literal."""
     if node.function not in ("matches", "find", "findAll"):
         return 0
     pattern = next((one for one in node.arguments if isinstance(one, Constant) and one.kind == "string"), None)

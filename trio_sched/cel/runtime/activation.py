@@ -8,7 +8,7 @@ from trio_sched.cel.errors import COST_EXCEEDED, Aborted
 from trio_sched.cel.values.values import Value
 
 COST_LIMIT: Final = 1_000_000
-"""Of one selector and device, as in Kubernetes."""
+"""The highest cost of evaluating one selector for one device, as in Kubernetes."""
 WORK_LIMIT: Final = 2_000_000
 """Elements that may be looked at or copied without being paid for: lists can hold one another many times over."""
 _CHARACTERS: Final = 10

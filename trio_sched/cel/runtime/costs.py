@@ -32,7 +32,7 @@ _FORMATS: Final = {
 _UNITS: Final = frozenset({CelQuantity, Ip, Cidr, NamedFormat, Url, Semver})
 
 Cost = Callable[..., int]
-"""Of the arguments; those that could not be evaluated are `FAILED`."""
+"""The cost of a call with these arguments; arguments that could not be evaluated are `FAILED`."""
 
 
 def tenths(size: int) -> int:
@@ -41,12 +41,12 @@ def tenths(size: int) -> int:
 
 
 def equality_cost(left: Value, right: Value) -> int:
-    """That of ``left == right``."""
+    """The cost of ``left == right``."""
     return 1 if type(left) in _UNITS else inequality_cost(left, right)
 
 
 def inequality_cost(left: Value, right: Value) -> int:
-    """That of ``left != right``, and of ordering text."""
+    """The cost of ``left != right``, and of ordering text."""
     return tenths(min(size_of(left), size_of(right)))
 
 
@@ -77,7 +77,7 @@ def _validated(named: Value, value: Value) -> int:
 
 
 def traversal_cost(value: Value, *_others: Value) -> int:
-    """That of looking at all parts of *value*.
+    """The cost of looking at all parts of *value*.
 
     Raises:
         Aborted: they are too many.
@@ -118,7 +118,7 @@ def _flattened(value: Value, depth: Value = 1) -> int:
 
 
 def self_comparison_cost(value: Value) -> int:
-    """That of ``sort`` and ``distinct``.
+    """The cost of ``sort`` and ``distinct``.
 
     Raises:
         Aborted: it is no list.

@@ -35,7 +35,7 @@ _COMPARING: Final = 3
 
 
 def _failed(operator: str, left: Value) -> EvaluationError:
-    """That values of the type of *left* do not have *operator*."""
+    """The error that values of the type of *left* do not have *operator*."""
     return EvaluationError(NO_SUCH_OVERLOAD if type(left) in _RECEIVERS else f"{NO_SUCH_OVERLOAD}: {operator}")
 
 
@@ -271,7 +271,7 @@ def compare(left: Value, right: Value) -> Literal[-1, 0, 1]:
 
 
 def _compare_numbers(left: float, right: float) -> Literal[-1, 0, 1]:
-    """Of different types or doubles; none of them is NaN."""
+    """Compare numbers of different types, or doubles; none of them is NaN."""
     if type(left) is float and type(right) is not float:
         limits = (-(2.0**63), 2.0**63) if type(right) is int else (0.0, 2.0**64)
         if left < limits[0]:

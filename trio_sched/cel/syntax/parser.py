@@ -27,7 +27,7 @@ from trio_sched.cel.syntax.recursion import deep_recursion
 from trio_sched.cel.values import literals
 
 MAX_NESTING: Final = 250
-"""Of parentheses, lists, maps, arguments and branches; and likewise of operators, selections and methods."""
+"""How deep parentheses, lists, maps, arguments, branches may be nested; operators, selections and methods as well."""
 _PRECEDENCE: Final = {
     **dict.fromkeys(("||",), 1),
     **dict.fromkeys(("&&",), 2),
@@ -35,7 +35,7 @@ _PRECEDENCE: Final = {
     **dict.fromkeys(("+", "-"), 4),
     **dict.fromkeys(("*", "/", "%"), 5),
 }
-"""Of binary operators; all of them are left-associative."""
+"""The precedence of binary operators; all of them are left-associative."""
 _LOGICAL: Final = {"||": "_||_", "&&": "_&&_"}
 _NUMBERS: Final = ("int", "double")
 _RESERVED: Final = frozenset(

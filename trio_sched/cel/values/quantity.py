@@ -47,7 +47,7 @@ class CelQuantity:
 
     @property
     def sign(self) -> Literal[-1, 0, 1]:
-        """That of its value."""
+        """The sign of its value."""
         return -1 if self.digits < 0 else 1 if self.digits > 0 else 0
 
     @property

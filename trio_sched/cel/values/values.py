@@ -209,7 +209,7 @@ _NAMES: Final[dict[type, tuple[str, str, str]]] = {
     Ip: ("net.IP", "cel.IP", "type conversion error from 'IP' to 'bool'"),
     Cidr: ("net.CIDR", "cel.CIDR", "type conversion error from 'CIDR' to 'bool'"),
 }
-"""Of each type: its name, what Go calls it, and why it is no bool."""
+"""Each type: its name, what Go calls it, and why it is no bool."""
 _BY_NAME: Final = {names[0]: kind for kind, names in _NAMES.items()}
 
 

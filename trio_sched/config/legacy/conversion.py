@@ -69,7 +69,7 @@ class Conversion:
         return write_yaml(self.document, in_order=True)
 
     def text_without_keys(self) -> str:
-        """The same without secrets: private keys of extenders are left out."""
+        """The v1 text without secrets: private keys of extenders are left out."""
         document = deepcopy(dict(self.document))
         for extender in filter(None, document.get("extenders", ())):
             if "keyData" in (extender.get("tlsConfig") or {}):

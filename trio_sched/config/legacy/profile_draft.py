@@ -43,7 +43,7 @@ class ProfileDraft:
     foreign_args: dict[str, Any] = field(factory=dict)
     """The arguments of other plugins, as they were written."""
     newer_off: dict[str, list[str]] = field(factory=dict)
-    """Of `NEWER_PLUGINS` those that the document switches off all the same, by point."""
+    """Those of `NEWER_PLUGINS` that the document switches off all the same, by point."""
 
     def enable(self, point: str, plugin: str, weight: int = 0) -> None:
         """Enable *plugin* at *point*; if it is enabled already, it keeps its place and the greater weight."""

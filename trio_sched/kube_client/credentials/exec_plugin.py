@@ -25,7 +25,7 @@ API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io
 HINT_LIMIT = 10
 HINT_INTERVAL_SECONDS = 3600.0
 MAX_OUTPUT_BYTES = 1024 * 1024
-"""Of the program: a token, a certificate and a key have some kilobytes."""
+"""The most that the program may print: a token, a certificate and a key have some kilobytes."""
 FIRST_WARNING_SECONDS = 10.0
 MAX_PAUSE_SECONDS = 600.0
 TERMINATION_SECONDS = 1.0

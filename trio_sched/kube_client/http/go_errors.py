@@ -19,7 +19,7 @@ UNEXPECTED_EOF: Final = "unexpected EOF"
 HANDSHAKE_TIMEOUT: Final = "net/http: TLS handshake timeout"
 DEADLINE_EXCEEDED: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 CONNECTION_LOST: Final = "http2: client connection lost"
-"""Of a connection that is silent while others work; Go's clients find that out with HTTP/2 pings."""
+"""The error of a connection that is silent while others work; Go's clients find that out with HTTP/2 pings."""
 TOO_MANY_REDIRECTS: Final = "stopped after 10 redirects"
 MALFORMED_RESPONSE: Final = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
 HTTP_INSTEAD_OF_TLS: Final = "http: server gave HTTP response to HTTPS client"
@@ -134,7 +134,7 @@ def describe_failed_dial(host: str, port: int, problem: Exception) -> str:
 
 
 def describe_slow_dial(host: str, port: int) -> str:
-    """That the time to connect is over."""
+    """The error that the time to connect is over."""
     return f"dial tcp {host_port(host, port)}: i/o timeout"
 
 

@@ -15,7 +15,7 @@ from trio_sched.kube_client.http.go_errors import EOF, MALFORMED_RESPONSE, UNEXP
 
 MAX_HEADER_BYTES = 1024 * 1024
 MAX_BODY_BYTES = 1024 * 1024 * 1024
-"""Of one response, decompressed. A page of 500 objects, each as large as an API server can store, has 750 MiB."""
+"""The largest response, decompressed. A page of 500 objects, each as large as an API server can store, has 750 MiB."""
 _STEP_BYTES = 1024 * 1024
 """Compressed bytes that are taken, and decompressed ones that are made, before other tasks run."""
 
@@ -242,7 +242,7 @@ class Http1Connection:
 
 
 _NO_PARSER: Final = httptools.HttpResponseParser(object())
-"""Of connections that are closed."""
+"""The parser of connections that are closed."""
 
 
 async def gunzip(body: bytes, max_bytes: int) -> bytes:

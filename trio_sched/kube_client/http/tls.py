@@ -74,7 +74,7 @@ class TlsSource:
         return not is_first
 
     def reload_or_keep(self) -> bool:
-        """The same, but files that are unusable are logged, and what was read of them before stays in use."""
+        """Reload the files; unusable ones are logged, and what was read of them before stays in use."""
         if not self.settings.files:
             return False
         try:

@@ -23,7 +23,7 @@ KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 """The kinds of objects that it is made of."""
 
 _MANY_SLICES = 100
-"""Of one pool: with more, a change of one counts as a change for all nodes, which costs less than to name them."""
+"""With more slices of one pool, a change of one counts as a change for all nodes: that costs less than to name them."""
 
 
 def _ignore(_node_name: str | None) -> None:

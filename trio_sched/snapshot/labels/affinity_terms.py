@@ -36,7 +36,7 @@ class AffinityTerm:
     """The namespaces it names; the namespace of its pod if it names and selects none."""
     namespace_selector: LabelMatcher = NOTHING
     weight: int = 0
-    """Of preferred terms, 1..100; 0 for required ones."""
+    """The weight of a preferred term, 1..100; 0 for required ones."""
 
     @property
     def texts(self) -> int:

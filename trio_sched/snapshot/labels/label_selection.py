@@ -60,7 +60,7 @@ class LabelMatcher:
         return True
 
     def and_equal(self, labels: Mapping[str, str]) -> LabelMatcher:
-        """The same, and *labels* must be present too; what matches nothing still matches nothing."""
+        """A matcher that wants *labels* to be present as well; what matches nothing still matches nothing."""
         if self.is_nothing or not labels:
             return self
         return self.both(LabelMatcher(tuple((key, "In", frozenset((value,))) for key, value in labels.items())))

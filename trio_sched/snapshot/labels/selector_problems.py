@@ -16,7 +16,7 @@ FieldProblem = tuple[str, str]
 """The path of a field, and what is wrong with its value."""
 
 _MOST: Final = 200
-"""Of problems in one text: a pod can have a hundred thousand of them."""
+"""How many problems one text names: a pod can have a hundred thousand of them."""
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 
