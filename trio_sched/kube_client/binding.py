@@ -1,16 +1,13 @@
 """Binds a pod to a node."""
 
-import msgspec
-
 from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.kinds import path_segment
-
-_encode = msgspec.json.Encoder().encode
+from trio_sched.objects.copies import encode
 
 
 def binding_body(*, namespace: str, name: str, uid: str, node: str) -> bytes:
     """The Binding of the pod *name*, which the server refuses if the pod of that name has another UID by now."""
-    return _encode(
+    return encode(
         {
             "kind": "Binding",
             "apiVersion": "v1",

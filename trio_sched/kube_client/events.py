@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import msgspec
 from attrs import frozen
 
 from trio_sched.kube_client.connection import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from trio_sched.kube_client.errors import Forbidden, NotFound
 from trio_sched.kube_client.kinds import path_segment
+from trio_sched.objects.copies import encode
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource
 from trio_sched.objects.pod import Pod
-
-_encode = msgspec.json.Encoder().encode
 
 
 async def has_events_v1(client: KubeClient) -> bool:
@@ -45,7 +43,7 @@ async def create_core_event(client: KubeClient, event: CoreEvent) -> None:
     Raises:
         AlreadyExists: there is an event of that name.
     """
-    body = _with_type(b"v1", _encode(event))
+    body = _with_type(b"v1", encode(event))
     await client.call(b"POST", _path("/api/v1", event), headers=JSON, body=body)
 
 
@@ -86,7 +84,7 @@ class EventTemplate:
             "reason": event.reason,
             "type": event.type,
         }
-        return cls(same=_encode(same)[1:-1])
+        return cls(same=encode(same)[1:-1])
 
     def body(self, *, name: str, namespace: str, event_time: str, pod: Pod, note: str) -> bytes:
         """The event called *name* about *pod*."""
@@ -94,23 +92,23 @@ class EventTemplate:
         return b"".join(
             (
                 b'{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"name":',
-                _encode(name),
+                encode(name),
                 b',"namespace":',
-                _encode(namespace),
+                encode(namespace),
                 b'},"eventTime":"',
                 event_time.encode(),
                 b'",',
                 self._same,
                 b',"regarding":{"kind":"Pod","namespace":',
-                _encode(metadata.namespace),
+                encode(metadata.namespace),
                 b',"name":',
-                _encode(metadata.name),
+                encode(metadata.name),
                 b',"uid":',
-                _encode(metadata.uid),
+                encode(metadata.uid),
                 b',"apiVersion":"v1","resourceVersion":',
-                _encode(metadata.resource_version),
+                encode(metadata.resource_version),
                 b'},"note":',
-                _encode(note),
+                encode(note),
                 b"}",
             )
         )
@@ -124,7 +122,7 @@ def event_path(namespace: str) -> bytes:
 
 def event_body(event: Event) -> bytes:
     """*event* as JSON, with its kind and version."""
-    return _with_type(b"events.k8s.io/v1", _encode(event))
+    return _with_type(b"events.k8s.io/v1", encode(event))
 
 
 def as_core_event(event: Event) -> CoreEvent:
@@ -149,7 +147,7 @@ def as_core_event(event: Event) -> CoreEvent:
 
 async def _patch_series(client: KubeClient, root: str, event: Event | CoreEvent, series: EventSeries) -> None:
     target = _path(root, event) + b"/" + path_segment(event.metadata.name).encode()
-    await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=_encode({"series": series}))
+    await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=encode({"series": series}))
 
 
 def _path(root: str, event: Event | CoreEvent) -> bytes:

@@ -10,9 +10,9 @@ from trio_sched.kube_client.decoding.decoding import UNDECODABLE, describe_undec
 from trio_sched.kube_client.decoding.deep_json import with_deep_recursion
 from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.kube_client.kinds import LEASE_KIND
+from trio_sched.objects.copies import encode
 from trio_sched.objects.lease import Lease, LeaseSpec
 
-_encode = msgspec.json.Encoder().encode
 _raw_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -47,7 +47,7 @@ class StoredLease:
 
 def record_of(spec: LeaseSpec) -> bytes:
     """*spec* as text; it changes with every renewal."""
-    return _encode(spec)
+    return encode(spec)
 
 
 async def get_lease(
@@ -83,7 +83,7 @@ async def create_lease(
         "spec": spec,
     }
     target = LEASE_KIND.collection(namespace) + _timeout(timeout_seconds)
-    return StoredLease.decode(await client.call(b"POST", target.encode(), headers=JSON, body=_encode(lease)))
+    return StoredLease.decode(await client.call(b"POST", target.encode(), headers=JSON, body=encode(lease)))
 
 
 async def update_lease(
@@ -102,7 +102,7 @@ async def update_lease(
     body = {**stored.raw, "spec": {**kept, **msgspec.to_builtins(spec)}}
     metadata = stored.lease.metadata
     target = LEASE_KIND.path(metadata.name, namespace=metadata.namespace) + _timeout(timeout_seconds)
-    encoded = with_deep_recursion(_encode, body)
+    encoded = with_deep_recursion(encode, body)
     return StoredLease.decode(await client.call(b"PUT", target.encode(), headers=JSON, body=encoded))
 
 

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import msgspec
-
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from trio_sched.kube_client.kinds import POD_KIND
-
-_encode = msgspec.json.Encoder().encode
+from trio_sched.objects.copies import encode
 
 
 async def patch_pod_status(client: KubeClient, *, namespace: str, name: str, status: dict[str, Any]) -> None:
@@ -19,7 +16,7 @@ async def patch_pod_status(client: KubeClient, *, namespace: str, name: str, sta
         Conflict: it was changed while the server patched it.
     """
     target = POD_KIND.path(name, namespace=namespace, subresource="status").encode()
-    await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=_encode({"status": status}))
+    await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=encode({"status": status}))
 
 
 async def evict_pod(client: KubeClient, *, namespace: str, name: str, uid: str = "") -> None:
@@ -38,7 +35,7 @@ async def evict_pod(client: KubeClient, *, namespace: str, name: str, uid: str =
     if uid:
         eviction["deleteOptions"] = {"preconditions": {"uid": uid}}
     target = POD_KIND.path(name, namespace=namespace, subresource="eviction").encode()
-    await client.call(b"POST", target, headers=JSON, body=_encode(eviction))
+    await client.call(b"POST", target, headers=JSON, body=encode(eviction))
 
 
 async def delete_pod(client: KubeClient, *, namespace: str, name: str, uid: str = "") -> None:

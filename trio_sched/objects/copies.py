@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Struct, structs
 
 S = TypeVar("S", bound=Struct)
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
+"""Any value as JSON, in bytes."""
 
 
 def replace_fields(one: S, **changes: object) -> S:
@@ -16,7 +17,7 @@ def replace_fields(one: S, **changes: object) -> S:
 
 def encoded(one: Struct) -> bytes:
     """*one* as JSON; equal objects have equal texts if the entries of their dicts are in the same order."""
-    return _encode(one)
+    return encode(one)
 
 
 def to_builtins(one: Struct) -> dict[str, Any]:

@@ -7,6 +7,7 @@ where an extender is configured that needs it.
 import msgspec
 from msgspec import Raw
 
+from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 
@@ -14,7 +15,6 @@ _LEFT_OUT = ("apiVersion", "kind")
 """kube-scheduler's objects lose these when they are decoded, so its extenders never get them."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
-_encode = msgspec.json.Encoder().encode
 
 
 class RawPod(Pod, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -43,7 +43,7 @@ def raw_json(subject: Pod | Node) -> bytes:
     """*subject* as JSON: as it was decoded if that was kept, else with the fields that a scheduler reads."""
     if isinstance(subject, RawPod | RawNode):
         return subject.whole
-    return _encode(subject)
+    return encode(subject)
 
 
 def unabridged(raw: bytes) -> bytes:
@@ -55,5 +55,5 @@ def unabridged(raw: bytes) -> bytes:
     if metadata is not None:
         inner = _decode_fields(metadata)
         inner.pop("managedFields", None)
-        fields["metadata"] = Raw(_encode(inner))
-    return _encode(fields)
+        fields["metadata"] = Raw(encode(inner))
+    return encode(fields)

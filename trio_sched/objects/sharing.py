@@ -13,9 +13,9 @@ from operator import attrgetter
 from sys import getrefcount
 from typing import Any, Final, Generic, TypeVar
 
-import msgspec
 from msgspec import Struct, structs
 
+from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.pod import Pod, PodStatus
 
@@ -30,8 +30,6 @@ _MAX_BYTES = 1 << 20
 _MAX_KEY_BYTES = 4096
 """Larger parts are not shared: they would have to be held twice."""
 
-# JSON, because MessagePack has no integers of more than 64 bits; as bytes, because dicts cannot be hashed.
-_encode = msgspec.json.Encoder().encode
 _replace_in_place = structs.force_setattr
 _NOTHING: Final[Iterable[None]] = repeat(None)
 
@@ -196,7 +194,7 @@ def _share_pod_status(status: PodStatus, known: PodStatus | None) -> None:
 def _share_node_status(status: NodeStatus, known: NodeStatus | None) -> None:
     _share(status, known, _NODE_STATUS)
     if status.images:  # a node has fifty, but seldom the same fifty
-        _replace_in_place(status, "images", tuple([_images.first(_encode(image), image) for image in status.images]))
+        _replace_in_place(status, "images", tuple([_images.first(encode(image), image) for image in status.images]))
 
 
 def _share(part: S, known: S | None, tables: _Tables) -> None:
@@ -208,6 +206,7 @@ def _share(part: S, known: S | None, tables: _Tables) -> None:
         if before == value:
             _replace_in_place(part, name, before)
         elif table is not None:
-            key = value if table is _texts else _encode(value)
+            # JSON, because MessagePack has no integers of more than 64 bits; as bytes, because dicts cannot be hashed.
+            key = value if table is _texts else encode(value)
             shared = table.newer.get(key)
             _replace_in_place(part, name, table.first(key, value) if shared is None else shared)

@@ -9,7 +9,8 @@ from scraped import Scraped, metrics_of, rendered, scrape_of
 from stage import Assemble, MakeStage
 from trio.testing import MockClock
 
-from trio_sched.daemon.metrics import pages, slices
+from trio_sched.daemon import slices
+from trio_sched.daemon.metrics import pages
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.metrics.pages import ResourcesPage

@@ -20,6 +20,7 @@ from trio_sched.daemon.extenders.go_json import (
     why_go_refuses,
 )
 from trio_sched.kube_client.decoding.deep_json import with_deep_recursion
+from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.raw_object import raw_json
@@ -27,7 +28,6 @@ from trio_sched.objects.raw_object import raw_json
 NodeNameToVictims = Mapping[str, tuple[Sequence[Pod], int]]
 """Node name → its victims, and how many disruption budgets their eviction would violate."""
 
-_encode = msgspec.json.Encoder().encode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _T = TypeVar("_T")
@@ -85,7 +85,7 @@ _read_objects = msgspec.json.Decoder(list[Raw] | None).decode
 def request_about_nodes(pod: Pod, nodes: Mapping[str, Node], *, names_only: bool) -> bytes:
     """The body of a filter or prioritize request."""
     if names_only:
-        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (raw_json(pod), _encode(list(nodes)))
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (raw_json(pod), encode(list(nodes)))
     items = b",".join(map(raw_json, nodes.values()))
     return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (raw_json(pod), items)
 
@@ -93,7 +93,7 @@ def request_about_nodes(pod: Pod, nodes: Mapping[str, Node], *, names_only: bool
 def request_about_victims(pod: Pod, victims: NodeNameToVictims, *, uids_only: bool) -> bytes:
     """The body of a preempt request."""
     by_node = [
-        b'%b:{"Pods":[%b],"NumPDBViolations":%d}' % (_encode(node), b",".join(_victims(pods, uids_only)), violations)
+        b'%b:{"Pods":[%b],"NumPDBViolations":%d}' % (encode(node), b",".join(_victims(pods, uids_only)), violations)
         for node, (pods, violations) in victims.items()
     ]
     whole, meta = (b"null", _object(by_node)) if uids_only else (_object(by_node), b"null")
@@ -101,7 +101,7 @@ def request_about_victims(pod: Pod, victims: NodeNameToVictims, *, uids_only: bo
 
 
 def _victims(pods: Iterable[Pod], uids_only: bool) -> list[bytes]:
-    return [_encode({"UID": pod.uid}) if uids_only else raw_json(pod) for pod in pods]
+    return [encode({"UID": pod.uid}) if uids_only else raw_json(pod) for pod in pods]
 
 
 def _object(members: Iterable[bytes]) -> bytes:
@@ -110,7 +110,7 @@ def _object(members: Iterable[bytes]) -> bytes:
 
 def request_to_bind(pod: Pod, node_name: str) -> bytes:
     """The body of a bind request."""
-    return _encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
+    return encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
 
 
 # --- responses ------------------------------------------------------------------------------------------------------

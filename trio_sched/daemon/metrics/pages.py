@@ -16,7 +16,7 @@ from trio_sched.daemon.metrics.formats.accepted_format import Format, accepted_f
 from trio_sched.daemon.metrics.series import process
 from trio_sched.daemon.metrics.series.resources import series_of, sort_key
 from trio_sched.daemon.metrics.series.serving import HealthChecks
-from trio_sched.daemon.metrics.slices import Slices, no_collections
+from trio_sched.daemon.slices import Slices, no_collections
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError
 

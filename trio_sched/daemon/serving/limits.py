@@ -97,8 +97,6 @@ LOOKUP_SECONDS: Final = 10.0
 LOG_INTERVAL_SECONDS: Final = 10.0
 """Reviews that fail are logged at most this often: who reaches the port must not be able to fill the log."""
 
-RENDER_SLICE_SECONDS: Final = 0.005
-"""Long pages are made in slices of this length, between which the scheduler goes on."""
 MAX_PAGE_ITEMS: Final = 5_000
 """Pods and nodes that a page lists."""
 MAX_PROFILE_SECONDS: Final = 300.0

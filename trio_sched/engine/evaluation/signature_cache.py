@@ -16,7 +16,6 @@ from collections.abc import Hashable, Iterator
 from random import Random
 from typing import Generic, TypeVar
 
-import msgspec
 import numpy as np
 from attrs import Factory, define, evolve, field
 
@@ -34,6 +33,7 @@ from trio_sched.engine.hooks.plugin_calls import call_filter, call_normalize_sco
 from trio_sched.engine.hooks.return_values import check_score_range
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.interrupts import raise_interrupt
+from trio_sched.objects.copies import encode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input
@@ -50,8 +50,6 @@ MAX_BYTES = 4 * 1024 * 1024
 _AMOUNTS_ONLY = frozenset({Input.AMOUNTS})
 Signature = tuple[Hashable, ...]
 V = TypeVar("V")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class NotCached(Exception):
@@ -83,7 +81,7 @@ class _RecentlyUsed(Generic[V]):
 
     def put(self, signature: Signature, value: V, pod: Pod, max_entries: int) -> None:
         self.drop(signature)
-        size = len(_encode(pod))
+        size = len(encode(pod))
         self._entries[signature] = value, size
         self._bytes += size
         while len(self._entries) > max_entries or (self._bytes > MAX_BYTES and len(self._entries) > 1):

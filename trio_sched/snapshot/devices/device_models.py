@@ -11,15 +11,13 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-import msgspec
 from attrs import define, field
 from msgspec import structs
 
+from trio_sched.objects.copies import encode
 from trio_sched.objects.quantity import QuantityError, parse_nano
 from trio_sched.objects.resource.resource_slice import Device
 from trio_sched.objects.sharing import SharedValues
-
-_encode = msgspec.json.Encoder().encode
 
 
 class DeviceModel:
@@ -81,7 +79,7 @@ class DeviceModels:
 
 def _digest(value: object) -> bytes:
     # A list of devices has kilobytes of JSON.
-    return blake2b(_encode(value), digest_size=16).digest()
+    return blake2b(encode(value), digest_size=16).digest()
 
 
 def nano(quantity: str | int | float) -> int:

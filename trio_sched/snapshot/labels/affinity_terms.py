@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-import msgspec
 from attrs import field, frozen
 
 from trio_sched.objects.affinity import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from trio_sched.objects.copies import encode
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.labels.label_selection import NOTHING, LabelMatcher, SelectorError, compile_selector
 from trio_sched.snapshot.sized_cache import SizedCache
@@ -71,7 +71,6 @@ class PodTerms:
 
 _NO_TERMS = PodTerms()
 _parsed: SizedCache[tuple[str, bytes], PodTerms] = SizedCache()
-_encode = msgspec.json.Encoder().encode
 
 
 def affinity_terms(pod: Pod) -> PodTerms:
@@ -79,7 +78,7 @@ def affinity_terms(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return _NO_TERMS
-    key = pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity))
+    key = pod.namespace, encode((affinity.pod_affinity, affinity.pod_anti_affinity))
     found = _parsed.get(key)
     if found is None:
         found = _parse(pod)

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 
 from trio_sched.daemon.serving.limits import MAX_HEAP_TYPES
-from trio_sched.daemon.serving.pages.slices import in_slices
+from trio_sched.daemon.slices import in_slices
 
 _GENERATIONS = 3
 

@@ -15,8 +15,8 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.serving.limits import MAX_PAGE_ITEMS, MAX_PROFILE_SECONDS
 from trio_sched.daemon.serving.messages import HTML, JSON, NOSNIFF, Handler, Request, Response
-from trio_sched.daemon.serving.pages.slices import in_slices
 from trio_sched.daemon.serving.status_bodies import indented_json
+from trio_sched.daemon.slices import in_slices
 from trio_sched.engine.cache import CachedPod
 from trio_sched.engine.hooks.hook_times import HookTimes
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
@@ -35,11 +35,10 @@ class SchedulerPages:
     _rendering: trio.Lock = field(init=False, factory=trio.Lock)
     _times: HookTimes | None = field(init=False, default=None)
     _timed: LoadedProfiles | None = field(default=None, init=False)
-    """Whose hooks `_times` times."""
-    """Of the plugins of this project; made when they are asked for the first time."""
+    """The profiles whose hooks `_times` times."""
 
     def handlers(self) -> Mapping[str, Handler]:
-        """By exact path."""
+        """Handlers by exact path."""
         pages: Mapping[str, Callable[[Request], Any]] = {
             "queue": self._queue,
             "cache": self._cache,

@@ -7,7 +7,7 @@ from itertools import islice
 import trio
 
 from trio_sched.daemon.serving.limits import MAX_LISTED_TASKS, MAX_STACK_FRAMES
-from trio_sched.daemon.serving.pages.slices import in_slices
+from trio_sched.daemon.slices import in_slices
 from trio_sched.daemon.task_stacks import frames_of, walk_tasks
 
 

@@ -1,10 +1,10 @@
-"""Lets other tasks run during a long computation."""
+"""Long computations in slices, between which other tasks run."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import contextmanager
 from heapq import merge
 from typing import Any, Final, TypeVar
@@ -63,3 +63,11 @@ class Slices:
             found.append(thing)
             await self.pause_if_due()
         return found
+
+
+async def in_slices(items: Iterable[T]) -> AsyncGenerator[T, None]:
+    """*items*, with a turn of the event loop for others from time to time; they must not change meanwhile."""
+    slices = Slices()
+    for item in items:
+        yield item
+        await slices.pause_if_due()
