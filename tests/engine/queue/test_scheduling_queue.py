@@ -251,6 +251,16 @@ def test_events_during_an_attempt_are_taken_into_account(line: Line) -> None:
     assert line.where == {"active": ["r"], "backoff": ["p"], "waiting": ["q"]}
 
 
+def test_of_the_events_during_an_attempt_one_for_a_pending_plugin_decides(line: Line) -> None:
+    line.add(pod("p"), pod("q"))
+    first, second = line.pop(), line.pop()
+    line.queue.move_all(GATE_GONE, new=first.pod, now=1.0)
+    line.queue.move_all(NODE_ADD, new=node(), now=2.0)
+    line.fail(first, "Gates", pending=("Slow",), now=10.0)
+    line.fail(second, "Gates", pending=("Other",), now=10.0)
+    assert line.where == {"active": ["p"], "backoff": ["q"]}
+
+
 def test_a_pod_that_too_many_events_have_passed_is_tried_again(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_flight, "MAX_EVENTS", 4)
     line.add(pod("early"), pod("late"))
