@@ -400,6 +400,16 @@ def test_a_pod_unschedulable_for_too_long_is_requeued(line: Line) -> None:
     assert line.queue.counters.incoming["active", "UnschedulableTimeout"] == 1
 
 
+def test_a_retry_that_a_plugin_asked_for_is_no_flush(line: Line) -> None:
+    line.add(pod("gated", gates=["g"]), now=10.0)
+    (info,) = line.queue.unschedulable.values()
+    line.queue.flush_unschedulable(now=310.1)
+    assert info.was_flushed
+    line.queue.retries.start(info.uid, info.key, "Gates", 320.0)
+    line.queue.flush_retries(now=320.0)
+    assert not info.was_flushed
+
+
 def test_a_given_pod_can_be_popped(line: Line) -> None:
     line.reject(pod("p"), "Fit")
     line.add(pod("important", priority=5))
