@@ -91,6 +91,19 @@ def test_the_room_of_nominated_pods_is_taken_except_for_themselves() -> None:
     assert cluster.delete(ALL[0]) == ["higher", "x"]
 
 
+def test_a_nomination_that_ends_leaves_its_room_to_others() -> None:
+    cluster = Cluster(running=[ALL[0], *ALL[2:]])
+    x = pod("x", cpu=1, priority=5)
+    cluster.known[x.key] = x
+    cluster.queue.nominator.add(x, "n")
+    cluster.refuse(*(pod(name, cpu=1, priority=5) for name in ("y", "z")))
+    cluster.queue.nomination_ended(pod("w", cpu=1, priority=5), "n", now=1.0)
+    assert len(cluster.queue.unschedulable) == 2  # it is still the room of x
+    cluster.queue.nominator.delete(x.uid)
+    cluster.queue.nomination_ended(x, "n", now=2.0)
+    assert len(cluster.queue.unschedulable) == 0
+
+
 def test_pods_that_may_preempt_are_woken_where_others_would_have_to_go() -> None:
     less = running("less", cpu=1, priority=-5)
     cluster = Cluster(Preempts, running=[less, *ALL[1:]])

@@ -143,9 +143,7 @@ class IncrementalEvaluation:
             HookFailed: a plugin failed.
         """
         table = self.table
-        if self._membership != table.membership_generation or (
-            self.depends_on_all_nodes and self._nodes_generation != table.nodes_generation
-        ):
+        if self._membership != table.membership_generation:
             self._start_over()
             return
         node_rows = table.node_log.since(self._node_log_position)
