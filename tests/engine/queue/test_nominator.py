@@ -74,3 +74,11 @@ def test_deleting_twice_does_nothing() -> None:
     nominated.delete(A.uid)
     nominated.delete(A.uid)
     assert names(nominated) == {}
+
+
+def test_what_the_nominator_knows_counts_before_the_status_of_a_pod() -> None:
+    nominated = nominator(A, B)
+    assert (nominated.node_name(A), nominated.node_name(B)) == ("n1", "")
+    nominated.add(B, "n2")
+    nominated.add(A, "n2")
+    assert (nominated.node_name(A), nominated.node_name(B)) == ("n2", "n2")
