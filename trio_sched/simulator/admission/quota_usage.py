@@ -30,7 +30,7 @@ def usage_of(resource: ResourceType, fields: Json) -> dict[str, int]:
     elif resource.collection in _COUNTED:
         used[resource.plural] = NANO
         if resource.collection == "services":
-            used |= _of_service(fields["spec"])
+            used |= _of_service(fields.get("spec") or {})
     return used
 
 

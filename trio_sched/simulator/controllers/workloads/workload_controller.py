@@ -9,7 +9,7 @@ from attrs import define, field
 
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects, controller_of
+from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import is_terminating
@@ -307,9 +307,3 @@ class WorkloadController(ABC):
 
 def _owners(stored: StoredObject) -> list[Json]:
     return list(stored.fields["metadata"].get("ownerReferences") or ())
-
-
-def is_controlled_by(stored: StoredObject, owner: StoredObject) -> bool:
-    """Whether *owner* is the controller of an object."""
-    reference = controller_of(stored.fields)
-    return reference is not None and reference.get("uid") == owner.fields["metadata"]["uid"]

@@ -142,10 +142,3 @@ def same(left: object, right: object) -> bool:
 
 
 _EMPTY: Final[tuple[object, ...]] = (None, {}, [], "", 0, False)
-
-
-def forbidden_fields(value: Json, path: str, fields: tuple[str, ...], detail: str) -> Iterator[FieldProblem]:
-    """Each of *fields* that is set in *value*."""
-    for field in fields:
-        if value.get(field) not in (None, False, [], {}, ""):
-            yield forbidden_field(f"{path}.{field}", detail)
