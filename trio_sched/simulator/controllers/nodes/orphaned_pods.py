@@ -5,11 +5,9 @@ Source: the podgc controller of Kubernetes.
 
 from typing import Any, Final
 
-import trio
 from attrs import define, field
 
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.pod_states import FINISHED, is_ready, is_terminating, phase_of
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, write_fields
@@ -32,29 +30,20 @@ def is_out_of_service(node: Json) -> bool:
 
 
 @define(eq=False)
-class PodsOfLostNodes:
+class PodsOfLostNodes(Controller):
     """Removes the pods of nodes whose deletion was seen, and those being deleted on nodes out of service or on none.
 
     A node that comes back keeps its pods.
     """
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _out_of_service: set[str] = field(factory=set, init=False)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether pods are to be removed."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        nodes, pods = self.server.store.collection("nodes"), self.server.store.collection("pods")
-        for node in nodes.objects.values():
+    def start(self) -> None:
+        """Note the nodes out of service; follow nodes and pods."""
+        for node in self.server.store.collection("nodes").objects.values():
             self._note(node)
-        stops = [nodes.listen(self._on_node), pods.listen(self._on_pod)]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen("nodes", self._on_node)
+        self.listen("pods", self._on_pod)
 
     def _on_node(self, change: Change) -> None:
         if change.type == "DELETED":

@@ -1,6 +1,5 @@
 """A simulated deployment controller: a ReplicaSet per pod template, and the way from one to the next."""
 
-from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
 from attrs import define
@@ -67,12 +66,12 @@ class DeploymentController(WorkloadController):
 
     replica_sets: ControlledObjects
 
-    def listen(self) -> Iterable[Callable[[], None]]:
-        """Follow the ReplicaSets, and pods that are gone."""
+    def start(self) -> None:
+        """Follow the ReplicaSets as well, and pods that are gone."""
+        super().start()
         self.replica_sets.follow(self.kind, lambda key, _change: self.plan(key))
         self.replica_sets.follow_orphans(self._on_orphan)
         self.pods.follow("ReplicaSet", self._on_pod_of_set)
-        return ()
 
     def _on_pod_of_set(self, key: str, change: Change) -> None:
         if change.type != "DELETED":
