@@ -5,12 +5,13 @@ delete anything.
 """
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field
 
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.kubelets.pod_states import is_terminating
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import (
     FOREGROUND,
     ORPHAN,
@@ -21,8 +22,6 @@ from trio_sched.simulator.registry.lifecycle import (
 )
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.1
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"

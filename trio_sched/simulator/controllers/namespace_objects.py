@@ -6,16 +6,15 @@ Source: the service accounts controller of Kubernetes, and its publisher of root
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from attrs import define
 
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.errors.status_errors import QuotaExceeded
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.simulator.storage.object_store import Change
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.0
 _CERTIFICATES: Final = "kube-root-ca.crt"

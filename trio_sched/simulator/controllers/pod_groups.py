@@ -1,15 +1,11 @@
 """A simulated pod group protection controller: a pod group that is deleted goes once no pod of it is left to run."""
 
-from typing import Any
-
 from attrs import define, field
 
 from trio_sched.simulator.admission.admission import POD_GROUP_FINALIZER
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 GROUPS = "podgroups.scheduling.k8s.io"
 

@@ -1,7 +1,6 @@
 """A simulated resource quota controller: counts anew what is used when something is gone or has ended."""
 
 from functools import partial
-from typing import Any
 
 from attrs import define
 
@@ -11,8 +10,6 @@ from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.kubelets.pod_states import FINISHED, phase_of
 from trio_sched.simulator.storage.object_store import Change, Collection
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _REACT_SECONDS = 0.1
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.table_cells import Table, age, columns, joined, name, template_columns
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _WIDE: Final = ("Containers", "Images", "Selector")
 

@@ -6,12 +6,12 @@ A kind without rules, which nothing in the simulator reads, is checked for its s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from attrs import frozen
 
 from trio_sched.simulator.admission import admin_access, admission, pod_security
 from trio_sched.simulator.admission.limit_ranges import check_limits
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry import defaults
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
@@ -40,8 +40,6 @@ from trio_sched.simulator.validation.core.volume_claims import claim_problems as
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem
 from trio_sched.simulator.validation.resource import device_changes, device_slices, devices
 from trio_sched.simulator.validation.resource.claim_status import claim_status_problems
-
-Json = dict[str, Any]
 
 
 @frozen(kw_only=True)

@@ -15,10 +15,9 @@ from trio_sched.simulator.controllers.work_queue import Step
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.claim_consumers import GROUP_API, group_of, is_group, is_reserved_for
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"

@@ -3,8 +3,6 @@
 Source: the devicetainteviction controller of kube-controller-manager.
 """
 
-from typing import Any
-
 from attrs import define, field
 
 from trio_sched.simulator.controllers.controller import Controller
@@ -12,11 +10,10 @@ from trio_sched.simulator.controllers.devices.devices import SLICES
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.claim_consumers import pods_of
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS = 0.1
 

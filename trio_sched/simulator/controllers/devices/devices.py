@@ -28,13 +28,12 @@ from trio_sched.documents.plain import read_plain
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 
 log = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 DEVICES = "trio-sched.dev/devices"
 """Annotation of a node: the devices that drivers publish for it."""

@@ -5,7 +5,7 @@ condition of the node is the first to say so. Where a kubelet says that its node
 of the pods are.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import trio
 from attrs import define, field
@@ -14,10 +14,9 @@ from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.eviction_rates import EvictionRates, readiness, zone_of
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_ready, is_unreachable
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.1
 _NOT_READY: Final = "node.kubernetes.io/not-ready"

@@ -1,14 +1,13 @@
 """What a kubelet writes about its node: nodes that were given without it get it."""
 
-from typing import Any, Final
+from typing import Final
 
 from attrs import define
 
 from trio_sched.simulator.controllers.controller import Controller
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.1
 _CONDITIONS: Final = (

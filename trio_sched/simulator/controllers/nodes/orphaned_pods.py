@@ -3,17 +3,16 @@
 Source: the podgc controller of Kubernetes.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field
 
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.pod_states import FINISHED, is_ready, is_terminating, phase_of
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 ROUND_SECONDS: Final = 20.0
 """The collector looks at all pods so often; a pod waits for at most one round."""

@@ -1,6 +1,6 @@
 """Simulated eviction by taints: pods leave nodes whose NoExecute taints they do not tolerate, or not for long."""
 
-from typing import Any, Final
+from typing import Final
 
 import trio
 from attrs import define, field
@@ -9,10 +9,9 @@ from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.node_matching import tolerates
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.1
 

@@ -28,8 +28,6 @@ from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delet
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.selectors import matches_label_selector
 
-Json = dict[str, Any]
-
 PROVISION_SECONDS = "trio-sched.dev/provision-seconds"
 """Annotation of a storage class: how long provisioning a volume of it takes."""
 

@@ -1,15 +1,13 @@
 """Which objects of one kind belong to which controller: an index that is kept up to date."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from attrs import define, field
 
 from trio_sched.simulator.controllers.controller import Controller
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 Follower = Callable[[str, Change], None]
 """Is called with the key of the controller, and the change of an object that it has or had."""

@@ -28,9 +28,8 @@ from trio_sched.simulator.kubelets.pod_states import (
     phase_of,
     unavailable_for,
 )
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 Placements = dict[str, tuple[bool, bool]]
 """Name of a node → whether a pod is started there, and whether one that is there stays."""

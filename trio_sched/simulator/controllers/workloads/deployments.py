@@ -1,6 +1,6 @@
 """A simulated deployment controller: a ReplicaSet per pod template, and the way from one to the next."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -34,10 +34,9 @@ from trio_sched.simulator.controllers.workloads.workload_controller import (
 )
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, phase_of, unix_time
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
-
-Json = dict[str, Any]
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"

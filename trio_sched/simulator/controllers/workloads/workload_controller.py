@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import trio
 from attrs import define, field
@@ -13,13 +13,12 @@ from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import is_terminating
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.defaults import pod_defaults
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.storage.selectors import matches_label_selector
-
-Json = dict[str, Any]
 
 REACT_SECONDS = 0.1
 """How long a controller takes to notice a change."""

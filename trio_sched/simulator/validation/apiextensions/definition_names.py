@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,
@@ -14,7 +15,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     unsupported,
 )
 from trio_sched.simulator.validation.meta.names import old_dns_label, subdomain
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem
 from trio_sched.simulator.validation.meta.metadata import label_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def service_problems(fields: Json) -> Iterator[FieldProblem]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import is_native, quantity_problems, quota_resource_problems
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
@@ -19,7 +20,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
 )
 from trio_sched.simulator.validation.meta.numbers import negative_problems
 from trio_sched.simulator.validation.meta.selectors import key_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 StatusProblems = Callable[[Json, Json], Iterator[FieldProblem]]
 """What is wrong with the new status of an object: its fields before and after."""
