@@ -15,11 +15,11 @@ import trio
 from attrs import define, field, frozen
 
 from trio_sched.simulator.endpoints.serve import Receive, Scope, Send, configuration, live, read_body
+from trio_sched.simulator.raw_objects import Json
 
 if TYPE_CHECKING:
     from hypercorn.typing import Framework
 
-Json = dict[str, Any]
 Answer = Any
 """Bytes to send as they are, anything else to send as JSON; or a function of the request that gives one of these."""
 

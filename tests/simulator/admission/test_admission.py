@@ -42,16 +42,6 @@ async def test_drivers_require_attachment_by_default(api: Api) -> None:
     assert (driver["spec"]["attachRequired"], driver["spec"]["storageCapacity"]) == (True, True)
 
 
-async def test_a_service_gets_an_address_and_its_ports_a_target(api: Api) -> None:
-    body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
-    spec = (await api("POST", f"{DEFAULT}/services", body))["spec"]
-    assert spec["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
-    assert spec["clusterIP"].startswith("10.96.")
-    assert spec["clusterIPs"] == [spec["clusterIP"]]
-    outside = {"metadata": {"name": "x"}, "spec": {"type": "ExternalName", "externalName": "example.com"}}
-    assert "clusterIP" not in (await api("POST", f"{DEFAULT}/services", outside))["spec"]
-
-
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
 async def test_workloads_want_one_replica_and_default_their_template(api: Api, plural: str) -> None:
     template = {**TEMPLATE, "metadata": {"labels": {"a": "b"}}}

@@ -178,18 +178,6 @@ def test_pods_of_one_template_share_what_is_equal() -> None:
 
 
 def test_objects_of_other_versions_are_checked_as_they_are_stored() -> None:
-    autoscaler = {
-        "apiVersion": "autoscaling/v1",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "a"},
-        "spec": {
-            "maxReplicas": 3,
-            "targetCPUUtilizationPercentage": 0,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
-        },
-    }
-    (problem,) = problems_of(json.dumps(autoscaler))
-    assert "spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0" in problem
     event = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",

@@ -145,13 +145,6 @@ def test_daemon_sets_and_cron_jobs_are_counted() -> None:
     ]
 
 
-def test_ingresses_show_the_first_three_hosts() -> None:
-    rules = [{"host": f"{number}.example.com"} for number in range(5)]
-    shown = row("ingresses.networking.k8s.io", {"spec": {"rules": rules, "tls": [{}]}})
-    assert shown["Hosts"] == "0.example.com,1.example.com,2.example.com + 2 more..."
-    assert (shown["Class"], shown["Ports"]) == ("<none>", "80, 443")
-
-
 @pytest.mark.parametrize(
     ("status", "state"),
     [
@@ -170,17 +163,7 @@ def test_quotas_show_what_is_used_of_requests_and_limits() -> None:
     assert (shown["Request"], shown["Limit"]) == ("pods: 1/5", "limits.cpu: 0/2")
 
 
-def test_autoscalers_bindings_revisions_and_pod_groups() -> None:
-    target = {"type": "Utilization", "averageUtilization": 50}
-    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": metrics, "maxReplicas": 3}
-    shown = row("horizontalpodautoscalers.autoscaling", {"spec": spec})
-    assert (shown["Reference"], shown["Targets"], shown["MinPods"]) == ("Deployment/d", "cpu: <unknown>/50%", "<unset>")
-    subjects = [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "namespace": "n", "name": "s"}]
-    shown = row(
-        "rolebindings.rbac.authorization.k8s.io", {"roleRef": {"kind": "Role", "name": "r"}, "subjects": subjects}
-    )
-    assert (shown["Role"], shown["Users"], shown["ServiceAccounts"]) == ("Role/r", "u", "n/s")
+def test_pod_groups_show_their_policy_and_state() -> None:
     condition = {"type": "PodGroupScheduled", "status": "True"}
     group = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}, "status": {"conditions": [condition]}}
     shown = row("podgroups.scheduling.k8s.io", group)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.simulator.errors.status_errors import invalid
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.meta.field_problems import forbidden_field
-
-Json = dict[str, Any]
 
 _LABEL: Final = "resource.kubernetes.io/admin-access"
 

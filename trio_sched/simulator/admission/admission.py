@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.admission import pod_security
@@ -16,13 +16,11 @@ from trio_sched.simulator.pods.pod_defaults import (
     admit_service_account,
     quality_of_service,
 )
+from trio_sched.simulator.raw_objects import Json, dicts
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.batch.jobs import JOB_NAME_LABELS, JOB_UID_LABELS
 from trio_sched.simulator.validation.core.annotations import APP_ARMOR, app_armor_profile
-from trio_sched.simulator.validation.meta.shapes import dicts
-
-Json = dict[str, Any]
 
 POD_GROUP_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 _NO_EXPANSION: Final = (

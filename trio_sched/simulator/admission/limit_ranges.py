@@ -1,16 +1,16 @@
 """LimitRanges: the requests and limits that containers get, and those that are refused."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.objects.quantity import NANO, parse_nano
 from trio_sched.objects.quantity_text import format_nano, style_of
 from trio_sched.simulator.errors.status_errors import forbidden
-from trio_sched.simulator.pods.pod_resources import containers_of, pod_total
+from trio_sched.simulator.pods.containers import containers_of
+from trio_sched.simulator.pods.pod_resources import pod_total
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _MARK: Final = "kubernetes.io/limit-ranger"
 _CONTAINERS: Final = {"containers": "container", "initContainers": "init container"}

@@ -1,13 +1,13 @@
 """What an object uses of a ResourceQuota. Source: ``pkg/quota/v1/evaluator/core`` of Kubernetes."""
 
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.objects.quantity import NANO, parse_nano
+from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_defaults import quality_of_service
-from trio_sched.simulator.pods.pod_resources import containers_of, pod_total
+from trio_sched.simulator.pods.pod_resources import pod_total
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 _COUNTED: Final = ("services", "configmaps", "secrets", "replicationcontrollers", "resourcequotas")
@@ -30,7 +30,7 @@ def usage_of(resource: ResourceType, fields: Json) -> dict[str, int]:
     elif resource.collection in _COUNTED:
         used[resource.plural] = NANO
         if resource.collection == "services":
-            used |= _of_service(fields["spec"])
+            used |= _of_service(fields.get("spec") or {})
     return used
 
 

@@ -5,14 +5,13 @@ Source: the admission plugin RuntimeClass.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.errors.status_errors import ApiError, forbidden
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
 

@@ -4,16 +4,14 @@ Only owners whose deletion was seen count: an owner that was never there, as in 
 delete anything.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import trio
 from attrs import define, field
 
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.kubelets.pod_states import is_terminating
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import (
     FOREGROUND,
     ORPHAN,
@@ -25,8 +23,6 @@ from trio_sched.simulator.registry.lifecycle import (
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 
-Json = dict[str, Any]
-
 _REACT_SECONDS: Final = 0.1
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _LEFT_TO_OTHERS: Final = ("events", "resourceclaims.resource.k8s.io")
@@ -34,32 +30,17 @@ _LEFT_TO_OTHERS: Final = ("events", "resourceclaims.resource.k8s.io")
 
 
 @define(eq=False)
-class GarbageCollector:
+class GarbageCollector(Controller):
     """Deletes or releases dependents."""
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _dependents: dict[str, dict[tuple[str, str], None]] = field(factory=dict, init=False)
     """UID of an owner → collections and keys of its dependents."""
     _followed: dict[str, ResourceType] = field(factory=dict, init=False)
-    _stops: list[Callable[[], None]] = field(factory=list, init=False)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is to be deleted."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the collector; never returns."""
+    def start(self) -> None:
+        """Follow the objects of all types, and types that are defined later."""
         self._follow_new_types()
-        definitions = self.server.store.collection(_DEFINITIONS)
-        self._stops.append(definitions.listen(self._on_definition))
-        task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in self._stops:
-                stop()
+        self.listen(_DEFINITIONS, self._on_definition)
 
     def _on_definition(self, _change: Change) -> None:
         self._steps.plan(self._follow_defined, "", _REACT_SECONDS)
@@ -72,10 +53,9 @@ class GarbageCollector:
             if resource.collection in self._followed or resource.collection in _LEFT_TO_OTHERS:
                 continue
             self._followed[resource.collection] = resource
-            collection = self.server.store.collection(resource.collection)
-            for stored in collection.objects.values():
+            for stored in self.server.store.collection(resource.collection).objects.values():
                 self._note(resource, stored)
-            self._stops.append(collection.listen(partial(self._on_change, resource)))
+            self.listen(resource.collection, partial(self._on_change, resource))
 
     def _on_change(self, resource: ResourceType, change: Change) -> None:
         current, previous = change.current, change.previous

@@ -1,20 +1,18 @@
 """All simulated controllers of a cluster, run together."""
 
-from typing import Protocol
-
 import trio
 from attrs import define, field
 
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.devices.claims import ClaimController
 from trio_sched.simulator.controllers.devices.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices.devices import DeviceDrivers
 from trio_sched.simulator.controllers.event_expiry import EventExpiry
 from trio_sched.simulator.controllers.garbage import GarbageCollector
 from trio_sched.simulator.controllers.namespace_objects import NamespaceObjectController
-from trio_sched.simulator.controllers.nodes.node_taints import NodeTaints
+from trio_sched.simulator.controllers.nodes.node_lifecycle import NodeLifecycleController
 from trio_sched.simulator.controllers.nodes.orphaned_pods import PodsOfLostNodes
 from trio_sched.simulator.controllers.nodes.taint_eviction import TaintEviction
-from trio_sched.simulator.controllers.nodes.unreachable_nodes import UnreachableNodes
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.quotas import QuotaController
 from trio_sched.simulator.controllers.volumes.volumes import VolumeController, VolumePace
@@ -31,17 +29,6 @@ from trio_sched.simulator.controllers.workloads.replica_sets import (
 )
 from trio_sched.simulator.controllers.workloads.stateful_sets import StatefulSetController
 from trio_sched.simulator.endpoints.api_server import ApiServer
-
-
-class Controller(Protocol):
-    """One of them."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether it has something to do, now or later."""
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run it; never returns."""
 
 
 @define(eq=False)
@@ -91,7 +78,7 @@ class Controllers:
 def _of_workloads(server: ApiServer) -> list[Controller]:
     """The controllers of workloads, after the indexes that they share."""
     kinds = (("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("apps/v1", "ControllerRevision"), ("batch/v1", "Job"))
-    indexes = [ControlledObjects(server.store, server.state.types.built_in(*kind)) for kind in kinds]
+    indexes = [ControlledObjects(server, server.state.types.built_in(*kind)) for kind in kinds]
     pods, sets, revisions, jobs = indexes
     return [
         *indexes,
@@ -104,8 +91,7 @@ def _of_workloads(server: ApiServer) -> list[Controller]:
         CronJobController(server, pods, jobs),
         DisruptionController(server, pods),
         GarbageCollector(server),
-        NodeTaints(server),
-        UnreachableNodes(server),
+        NodeLifecycleController(server),
         QuotaController(server),
         TaintEviction(server),
         PodsOfLostNodes(server),

@@ -6,18 +6,15 @@ Source: the service accounts controller of Kubernetes, and its publisher of root
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import trio
-from attrs import define, field
+from attrs import define
 
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.errors.status_errors import QuotaExceeded
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.simulator.storage.object_store import Change
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.0
 _CERTIFICATES: Final = "kube-root-ca.crt"
@@ -42,27 +39,16 @@ _OBJECTS: Final[dict[str, Json]] = {
 
 
 @define(eq=False)
-class NamespaceObjectController:
+class NamespaceObjectController(Controller):
     """Creates the objects in namespaces that lack them, again when they have been deleted."""
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an object is to be created."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Give the namespaces that there are their objects, then those that are created; never returns."""
-        store = self.server.store
-        namespaces = store.collection("namespaces")
-        for name in list(namespaces.objects):
+    def start(self) -> None:
+        """Give the namespaces that there are their objects, then those that are created."""
+        for name in list(self.server.store.collection("namespaces").objects):
             self._create(name)
-        stops = [namespaces.listen(self._on_namespace)]
-        stops += [store.collection(plural).listen(partial(self._on_object, plural)) for plural in _OBJECTS]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen("namespaces", self._on_namespace)
+        for plural in _OBJECTS:
+            self.listen(plural, partial(self._on_object, plural))
 
     def _on_namespace(self, change: Change) -> None:
         if change.type == "ADDED":

@@ -1,17 +1,11 @@
 """A simulated pod group protection controller: a pod group that is deleted goes once no pod of it is left to run."""
 
-from typing import Any
-
-import trio
 from attrs import define, field
 
 from trio_sched.simulator.admission.admission import POD_GROUP_FINALIZER
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 GROUPS = "podgroups.scheduling.k8s.io"
 
@@ -19,32 +13,20 @@ _REACT_SECONDS = 0.1
 
 
 @define(eq=False)
-class PodGroupController:
+class PodGroupController(Controller):
     """Removes the finalizer of pod groups that are being deleted."""
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _pods_of_group: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """Key of a pod group → its pods that are not done."""
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether steps are still to be taken."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        pods, groups = self.server.store.collection("pods"), self.server.store.collection(GROUPS)
-        for pod in pods.objects.values():
+    def start(self) -> None:
+        """Note the pods of groups; follow pods and groups."""
+        for pod in self.server.store.collection("pods").objects.values():
             self._note(pod, gone=False)
-        for group in groups.objects.values():
+        for group in self.server.store.collection(GROUPS).objects.values():
             self._plan(group)
-        stops = [
-            pods.listen(lambda change: self._note(change.current, gone=change.type == "DELETED")),
-            groups.listen(self._on_group),
-        ]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen("pods", lambda change: self._note(change.current, gone=change.type == "DELETED"))
+        self.listen(GROUPS, self._on_group)
 
     def _note(self, pod: StoredObject, *, gone: bool) -> None:
         name = (pod.fields["spec"].get("schedulingGroup") or {}).get("podGroupName")

@@ -1,49 +1,32 @@
 """A simulated resource quota controller: counts anew what is used when something is gone or has ended."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-import trio
-from attrs import define, field
+from attrs import define
 
 from trio_sched.simulator.admission.quota_usage import uses_other
 from trio_sched.simulator.admission.resource_quotas import QUOTAS, counted, write_status
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.kubelets.pod_states import FINISHED, phase_of
 from trio_sched.simulator.storage.object_store import Change, Collection
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _REACT_SECONDS = 0.1
 
 
 @define(eq=False)
-class QuotaController:
+class QuotaController(Controller):
     """Keeps the status of ResourceQuotas."""
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is to be counted."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        store = self.server.store
-        quotas = store.collection(QUOTAS)
+    def start(self) -> None:
+        """Count what there is; follow quotas and all that they may count."""
+        quotas = self.server.store.collection(QUOTAS)
         for key in quotas.objects:
             self._steps.plan(self._count, key, _REACT_SECONDS)
-        stops: list[Callable[[], None]] = [quotas.listen(self._on_quota)]
+        self.listen(QUOTAS, self._on_quota)
         for resource in self.server.state.types.storages():
             if resource.namespaced and resource.collection not in ("events", QUOTAS):
-                stops.append(store.collection(resource.collection).listen(partial(self._on_object, resource, quotas)))
-        task_status.started()
-        await self._steps.run(*stops)
+                self.listen(resource.collection, partial(self._on_object, resource, quotas))
 
     def _on_quota(self, change: Change) -> None:
         if change.type == "DELETED":

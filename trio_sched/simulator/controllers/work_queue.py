@@ -39,15 +39,8 @@ class WorkQueue:
         heapq.heappush(self._due, (at, self._count, step, key))
         self._wake.set()
 
-    async def run(self, *stops: Callable[[], None]) -> None:
-        """Take the steps when they are due; never returns, and calls *stops* when it is cancelled."""
-        try:
-            await self._take_steps()
-        finally:
-            for stop in stops:
-                stop()
-
-    async def _take_steps(self) -> None:
+    async def run(self) -> None:
+        """Take the steps when they are due; never returns."""
         while True:
             self._wake = trio.Event()
             now = trio.current_time()

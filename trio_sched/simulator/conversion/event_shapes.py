@@ -1,9 +1,8 @@
 """Events are served in two versions: core v1 and events.k8s.io/v1. They are stored in the first."""
 
 from collections.abc import Mapping
-from typing import Any
 
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 # core v1 name → events.k8s.io/v1 name. Names that are alike in both, such as reason and type, are not listed.
 _RENAMED = {

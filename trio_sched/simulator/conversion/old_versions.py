@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _MOVED: Final = {
     "apps/v1": (

@@ -3,7 +3,6 @@
 import gzip
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import trio
@@ -32,13 +31,12 @@ from trio_sched.simulator.endpoints.writing import (
 )
 from trio_sched.simulator.errors.status_errors import ApiError, path_not_found
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.bootstrap_objects import create_bootstrap_objects
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.clock import Clock, wall_clock
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
-
-Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 

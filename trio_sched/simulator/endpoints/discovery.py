@@ -1,12 +1,9 @@
 """Discovery: the groups, versions and resources that are served, and the server's version."""
 
-from typing import Any
-
 from trio_sched.simulator.endpoints.reviews import REVIEW_TYPES, ReviewType
 from trio_sched.simulator.endpoints.subresources.table import SUBRESOURCES
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ALL_VERBS, ResourceType, TypeRegistry
-
-Json = dict[str, Any]
 
 VERSION: Json = {
     "major": "1",

@@ -1,14 +1,12 @@
 """Fault injection: latencies, refusals, dropped replies."""
 
 from collections.abc import Callable
-from typing import Any
 
 from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator.errors.status_errors import ApiError
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 ANY = "*"
 

@@ -11,8 +11,8 @@ from trio_sched.documents.files import decode_text
 from trio_sched.documents.yaml_reader import read_plain_documents
 from trio_sched.simulator.endpoints.protobuf_bodies import PROTOBUF_TYPE, read_protobuf
 from trio_sched.simulator.errors.status_errors import bad_request, not_acceptable, unsupported_media_type
+from trio_sched.simulator.raw_objects import Json
 
-Json = dict[str, Any]
 Form = Literal["object", "table", "metadata"]
 
 JSON_TYPE = "application/json"

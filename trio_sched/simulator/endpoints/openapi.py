@@ -4,15 +4,14 @@ kubectl reads it before it creates or applies, and for ``explain``; only custom 
 """
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 import msgspec
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
 from trio_sched.simulator.validation.meta.shapes import fields_of, raw_table
-
-Json = dict[str, Any]
 
 _INFO = {"title": "Kubernetes", "version": "v1.36.2"}
 

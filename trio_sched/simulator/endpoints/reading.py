@@ -4,7 +4,6 @@ import base64
 import binascii
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -17,13 +16,12 @@ from trio_sched.simulator.endpoints.views import MetadataView, OtherVersionView,
 from trio_sched.simulator.endpoints.watching import WatchStream
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, expired, too_large_version
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import Collection, HistoryLost, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.storage.selectors import Predicate, SelectorError, both, field_selector, label_selector
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, forbidden_field, unsupported
-
-Json = dict[str, Any]
 
 _CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. "

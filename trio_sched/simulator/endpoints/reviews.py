@@ -1,13 +1,11 @@
 """Token and access reviews. By default every token is valid and everything is allowed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from attrs import define, field, frozen
 
 from trio_sched.simulator.endpoints.negotiation import mapping
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,7 @@ Annotations of a pod, ``trio-sched.dev/usage-cpu`` and ``trio-sched.dev/usage-me
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -14,10 +14,9 @@ from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.reading import predicate_of
 from trio_sched.simulator.errors.status_errors import method_not_allowed
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.cluster_state import ClusterState
-
-Json = dict[str, Any]
 
 USAGE: Final = "trio-sched.dev/usage-"
 """Beginning of an annotation of pods: what they use of ``cpu`` or ``memory``, in place of what they request."""

@@ -3,16 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from trio_sched.simulator.conversion.other_versions import from_stored
 from trio_sched.simulator.printers.tables import table_columns, table_row
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, ChangeType, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 

@@ -35,6 +35,7 @@ from trio_sched.simulator.endpoints.reading import predicate_of
 from trio_sched.simulator.errors.not_simulated import notice
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, invalid, not_found, unsupported_media_type
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, change, create, delete, require
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
@@ -43,8 +44,6 @@ from trio_sched.simulator.validation.apiextensions.custom_schemas import decode_
 from trio_sched.simulator.validation.meta.decoding import Decoded, decode
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.validation.meta.shapes import fields_of
-
-Json = dict[str, Any]
 
 _SHOWN_CHARACTERS = 1000
 _SHOWN_UNKNOWN = 20

@@ -1,16 +1,14 @@
 """Errors in the exact shape of the API server: objects of kind ``Status``."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
 from trio_sched.documents.go_text import quote
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem
-
-Json = dict[str, Any]
 
 
 class ApiError(TrioSchedError):

@@ -1,11 +1,9 @@
 """Who may use a resource claim: pods on their own, or all pods of a pod group."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
-
-Json = dict[str, Any]
 
 GROUP_API = "scheduling.k8s.io"
 

@@ -4,7 +4,6 @@ import heapq
 import logging
 import math
 from collections.abc import Callable
-from typing import Any
 
 import trio
 from attrs import define, field, frozen
@@ -15,12 +14,11 @@ from trio_sched.simulator.endpoints.subresources.pod_subresources import with_co
 from trio_sched.simulator.kubelets.claim_consumers import claim_names, is_reserved_for, pods_of
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, is_unreachable
 from trio_sched.simulator.kubelets.resizes import Resizes
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 
 log = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 RUN_SECONDS = "trio-sched.dev/run-seconds"
 """Annotation: how long the pod runs before it completes; without it, it runs for ever."""

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.clock import parse_timestamp
-
-Json = dict[str, Any]
 
 FINISHED: Final = ("Succeeded", "Failed")
 

@@ -11,10 +11,9 @@ from trio_sched.objects.quantity import NANO, QuantityError, parse_nano
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import with_condition
 from trio_sched.simulator.pods.pod_resources import pod_total
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _PENDING: Final = "PodResizePending"
 _TERMINAL: Final = ("Succeeded", "Failed")

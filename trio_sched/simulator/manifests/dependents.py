@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from attrs import define, field, frozen
 
 from trio_sched.simulator.manifests.manifests import Manifest
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _SCALED: Final = {

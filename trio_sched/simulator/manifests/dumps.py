@@ -12,9 +12,8 @@ from attrs import define, field
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import MIRROR
-
-Json = dict[str, Any]
 
 ALL: Final = "all"
 PENDING: Final = "pending"

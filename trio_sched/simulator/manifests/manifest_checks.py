@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field
 
@@ -15,6 +15,7 @@ from trio_sched.simulator.conversion.other_versions import to_stored
 from trio_sched.simulator.manifests.manifest_files import FoundFiles
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.manifests.shared_parts import part_sharer
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.registry.new_metadata import NAMED_BY_THE_SERVER
 from trio_sched.simulator.registry.strategy import rules_of
@@ -23,8 +24,6 @@ from trio_sched.simulator.validation.apiextensions.custom_schemas import decode_
 from trio_sched.simulator.validation.meta.decoding import decode
 from trio_sched.simulator.validation.meta.metadata import metadata_problems
 from trio_sched.simulator.validation.meta.shapes import fields_of
-
-Json = dict[str, Any]
 
 _DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _KUBERNETES_GROUPS: Final = frozenset(

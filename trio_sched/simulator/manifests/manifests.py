@@ -21,8 +21,8 @@ from trio_sched.simulator.manifests.manifest_files import (
     name_of,
     why_unreadable,
 )
+from trio_sched.simulator.raw_objects import Json
 
-Json = dict[str, Any]
 _SHOWN_PROBLEMS: Final = 100
 _SHOWN_TEXT: Final = 600
 _CAUSES: Final = {

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from trio_sched.simulator.manifests.manifests import Manifest
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 
 def missing_objects(manifests: Sequence[Manifest]) -> Counter[str]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from trio_sched.documents.errors import shortened
 from trio_sched.simulator.manifests.dependents import NodeDependents, NodeParts, Owners
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 COUNT: Final = "trio-sched.dev/count"
 """Annotation of a node or pod: how many of it there are."""

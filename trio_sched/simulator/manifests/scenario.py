@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.documents.errors import shortened
 from trio_sched.simulator.admission.admission import select_by_uid
@@ -14,14 +14,13 @@ from trio_sched.simulator.manifests.manifest_checks import CheckedManifests, che
 from trio_sched.simulator.manifests.manifest_files import Source
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem, read_manifests
 from trio_sched.simulator.pods.pod_defaults import DEFAULT_ACCOUNT
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.bootstrap_objects import BOOTSTRAP_OBJECTS
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.registry.served_definitions import serve_definition
 from trio_sched.simulator.storage.cluster_state import object_key
 from trio_sched.simulator.storage.object_store import copied
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _HANDLER: Final = "runc"
 """Of RuntimeClasses that only pods mention."""

@@ -8,8 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from trio_sched.objects.sharing import SharedValues
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _PARTS: Final = ("containers", "initContainers", "volumes", "tolerations", "affinity", "topologySpreadConstraints")
 

@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import Any
 
 from trio_sched.objects.quantity import QuantityError, parse_nano
-from trio_sched.simulator.pods.pod_resources import aggregated_quantities, containers_of
-
-Json = dict[str, Any]
+from trio_sched.simulator.pods.containers import containers_of
+from trio_sched.simulator.pods.pod_resources import aggregated_quantities
+from trio_sched.simulator.raw_objects import Json
 
 DEFAULT_ACCOUNT = "default"
 """The service account of pods that name none."""
@@ -36,7 +36,7 @@ def fill_pod(spec: Json) -> None:
     fill_spec(spec)
     spec.setdefault("enableServiceLinks", True)
     if spec.get("hostNetwork") is True:
-        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        for container in containers_of(spec):
             for port in container.get("ports") or ():
                 fill(port, "hostPort", port.get("containerPort"))
     for holder in containers_of(spec):
@@ -57,7 +57,7 @@ def fill_spec(spec: Json) -> None:
     fill(spec, "dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     fill(spec, "schedulerName", "default-scheduler")
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+    for container in containers_of(spec):
         _fill_container(container)
     for volume in spec.get("volumes") or ():
         _fill_volume(volume)
@@ -176,8 +176,7 @@ def quality_of_service(spec: Json) -> str:
     if spec.get("resources") is not None:
         holders = [spec["resources"]]
     else:
-        containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-        holders = [container.get("resources") or {} for container in containers]
+        holders = [container.get("resources") or {} for container in containers_of(spec)]
     stated, guaranteed = False, True
     for resources in holders:
         requests, limits = resources.get("requests") or {}, resources.get("limits") or {}

@@ -1,12 +1,9 @@
 """What a pod requests and is limited to, as a whole."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from trio_sched.objects.quantity import Quantity, parse_nano
 from trio_sched.objects.quantity_text import format_nano, style_of
-
-Json = dict[str, Any]
+from trio_sched.simulator.pods.containers import containers_of
+from trio_sched.simulator.raw_objects import Json
 
 
 def pod_total(spec: Json, kind: str) -> dict[str, int]:
@@ -52,11 +49,6 @@ def aggregated_quantities(spec: Json, kind: str) -> dict[str, str]:
             if name not in written or not parse_nano(written[name]):
                 written[name] = quantity
     return {name: format_nano(nano, style_of(written[name])) for name, nano in aggregated(spec, kind).items()}
-
-
-def containers_of(spec: Json) -> Iterable[Json]:
-    """All containers of a pod that are counted."""
-    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
 
 
 def _amounts(holder: Json, kind: str) -> dict[str, int]:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.table_cells import columns, name
+from trio_sched.simulator.raw_objects import Json
 
-Json = dict[str, Any]
 Reader = Callable[[Json], list[Any]]
 
 _STEP: Final = re.compile(

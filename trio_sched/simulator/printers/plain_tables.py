@@ -8,11 +8,9 @@ from typing import Any, Final
 
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.table_cells import Table, age, columns, joined, name, template_columns
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _WIDE: Final = ("Containers", "Images", "Selector")
-_MOST_HOSTS: Final = 3
 
 
 def _daemon_set_row(fields: Json, now: datetime) -> list[Any]:
@@ -41,40 +39,6 @@ def _cron_job_row(fields: Json, now: datetime) -> list[Any]:
         since(last, now) if last else "<none>",
         age(fields, now),
         *template_columns({}, template.get("spec") or {}),
-    ]
-
-
-def _ingress_row(fields: Json, now: datetime) -> list[Any]:
-    spec, status = fields.get("spec") or {}, fields.get("status") or {}
-    rules = spec.get("rules") or []
-    hosts = joined([rule["host"] for rule in rules if rule.get("host")][:_MOST_HOSTS], "*")
-    if len(rules) > _MOST_HOSTS:
-        hosts += f" + {len(rules) - _MOST_HOSTS} more..."
-    points = (status.get("loadBalancer") or {}).get("ingress") or ()
-    addresses = sorted({point.get("ip") or point.get("hostname") or "" for point in points} - {""})
-    ports = "80, 443" if spec.get("tls") else "80"
-    return [name(fields), spec.get("ingressClassName") or "<none>", hosts, ",".join(addresses), ports, age(fields, now)]
-
-
-def _autoscaler_row(fields: Json, now: datetime) -> list[Any]:
-    spec, status = fields.get("spec") or {}, fields.get("status") or {}
-    scaled = spec.get("scaleTargetRef") or {}
-    targets = []
-    for metric in spec.get("metrics") or ():
-        resource = metric.get("resource") or {}
-        target = resource.get("target") or {}
-        wanted = target.get("averageValue")
-        if target.get("averageUtilization") is not None:
-            wanted = f"{target['averageUtilization']}%"
-        targets.append(f"{resource.get('name', metric.get('type', ''))}: <unknown>/{wanted}")
-    return [
-        name(fields),
-        f"{scaled.get('kind', '')}/{scaled.get('name', '')}",
-        ", ".join(targets) or "<none>",
-        str(spec.get("minReplicas", "<unset>")),
-        spec.get("maxReplicas", 0),
-        status.get("currentReplicas", 0),
-        age(fields, now),
     ]
 
 
@@ -152,23 +116,6 @@ def _attachment_row(fields: Json, now: datetime) -> list[Any]:
     return [name(fields), *places, bool(status.get("attached")), age(fields, now)]
 
 
-def _binding_row(fields: Json, now: datetime) -> list[Any]:
-    role, subjects = fields.get("roleRef") or {}, fields.get("subjects") or ()
-    by_kind: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
-    for one in subjects:
-        shown = one.get("name", "")
-        if one.get("kind") == "ServiceAccount":
-            shown = f"{one.get('namespace', '')}/{shown}"
-        by_kind.setdefault(one.get("kind", ""), []).append(shown)
-    kinds = ("User", "Group", "ServiceAccount")
-    return [
-        name(fields),
-        f"{role.get('kind', '')}/{role.get('name', '')}",
-        age(fields, now),
-        *(", ".join(by_kind[kind]) for kind in kinds),
-    ]
-
-
 def _created_row(fields: Json, now: datetime) -> list[Any]:
     return [name(fields), fields["metadata"].get("creationTimestamp", "")]
 
@@ -187,28 +134,7 @@ def _runtime_class_row(fields: Json, now: datetime) -> list[Any]:
     return [name(fields), fields.get("handler", ""), age(fields, now)]
 
 
-def _ingress_class_row(fields: Json, now: datetime) -> list[Any]:
-    spec = fields.get("spec") or {}
-    given = spec.get("parameters")
-    shown = "<none>"
-    if given:
-        shown = given.get("kind", "") + (f".{given['apiGroup']}" if given.get("apiGroup") else "")
-        shown += f"/{given.get('name', '')}"
-    return [name(fields), spec.get("controller", ""), shown, age(fields, now)]
-
-
-def _network_policy_row(fields: Json, now: datetime) -> list[Any]:
-    labels = ((fields.get("spec") or {}).get("podSelector") or {}).get("matchLabels") or {}
-    return [name(fields), joined(f"{key}={value}" for key, value in sorted(labels.items())), age(fields, now)]
-
-
-def _webhooks_row(fields: Json, now: datetime) -> list[Any]:
-    return [name(fields), len(fields.get("webhooks") or ()), age(fields, now)]
-
-
-_BINDING_COLUMNS: Final = columns("Name", "Role", "Age", wide=("Users", "Groups", "ServiceAccounts"))
 _CREATED: Final[Table] = (columns("Name", "Created At"), _created_row)
-_WEBHOOKS: Final[Table] = (columns("Name", "Webhooks", "Age"), _webhooks_row)
 _DAEMON_COLUMNS: Final = ("Name", "Desired", "Current", "Ready", "Up-to-date", "Available", "Node Selector", "Age")
 _CRON_COLUMNS: Final = ("Name", "Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age")
 _DRIVER_COLUMNS: Final = (
@@ -219,23 +145,9 @@ _DRIVER_COLUMNS: Final = (
 PLAIN_TABLES: Final[dict[str, Table]] = {
     "daemonsets.apps": (columns(*_DAEMON_COLUMNS, wide=_WIDE), _daemon_set_row),
     "cronjobs.batch": (columns(*_CRON_COLUMNS, wide=_WIDE), _cron_job_row),
-    "ingresses.networking.k8s.io": (
-        columns("Name", "Class", "Hosts", "Address", "Ports", "Age"),
-        _ingress_row,
-    ),
-    "ingressclasses.networking.k8s.io": (columns("Name", "Controller", "Parameters", "Age"), _ingress_class_row),
-    "networkpolicies.networking.k8s.io": (columns("Name", "Pod-Selector", "Age"), _network_policy_row),
-    "horizontalpodautoscalers.autoscaling": (
-        columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
-        _autoscaler_row,
-    ),
     "resourcequotas": (columns("Name", "Request", "Limit", "Age"), _quota_row),
     "limitranges": _CREATED,
-    "roles.rbac.authorization.k8s.io": _CREATED,
-    "clusterroles.rbac.authorization.k8s.io": _CREATED,
     "customresourcedefinitions.apiextensions.k8s.io": _CREATED,
-    "rolebindings.rbac.authorization.k8s.io": (_BINDING_COLUMNS, _binding_row),
-    "clusterrolebindings.rbac.authorization.k8s.io": (_BINDING_COLUMNS, _binding_row),
     "resourceclaims.resource.k8s.io": (columns("Name", "State", "Age"), _claim_row),
     "resourceslices.resource.k8s.io": (columns("Name", "Node", "Driver", "Pool", "Age"), _slice_row),
     "devicetaintrules.resource.k8s.io": (
@@ -252,6 +164,4 @@ PLAIN_TABLES: Final[dict[str, Table]] = {
     ),
     "controllerrevisions.apps": (columns("Name", "Controller", "Revision", "Age"), _revision_row),
     "runtimeclasses.node.k8s.io": (columns("Name", "Handler", "Age"), _runtime_class_row),
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
 }

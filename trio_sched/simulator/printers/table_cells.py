@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from trio_sched.simulator.printers.ages import since
+from trio_sched.simulator.raw_objects import Json
 
-Json = dict[str, Any]
 RowMaker = Callable[[Json, datetime], list[Any]]
 Table = tuple[list[Json], RowMaker]
 

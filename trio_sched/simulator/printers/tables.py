@@ -7,10 +7,9 @@ from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.custom_tables import custom_columns, custom_row
 from trio_sched.simulator.printers.plain_tables import PLAIN_TABLES
 from trio_sched.simulator.printers.table_cells import Table, age, columns, joined, name, template_columns
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 
 def _pod_reason(fields: Json) -> str:
@@ -100,24 +99,6 @@ def _event_row(fields: Json, now: datetime) -> list[Any]:
         since(first, now),
         count,
         name(fields),
-    ]
-
-
-def _service_row(fields: Json, now: datetime) -> list[Any]:
-    spec = fields.get("spec") or {}
-    ports = []
-    for port in spec.get("ports") or ():
-        node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
-        ports.append(f"{port.get('port')}{node_port}/{port.get('protocol', 'TCP')}")
-    selector = [f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items())]
-    return [
-        name(fields),
-        spec.get("type", "ClusterIP"),
-        spec.get("clusterIP") or "<none>",
-        joined(spec.get("externalIPs") or []),
-        joined(ports),
-        age(fields, now),
-        joined(selector),
     ]
 
 
@@ -235,14 +216,6 @@ def _namespace_row(fields: Json, now: datetime) -> list[Any]:
     return [name(fields), (fields.get("status") or {}).get("phase", ""), age(fields, now)]
 
 
-def _data_row(fields: Json, now: datetime) -> list[Any]:
-    return [name(fields), len(fields.get("data") or ()) + len(fields.get("binaryData") or ()), age(fields, now)]
-
-
-def _secret_row(fields: Json, now: datetime) -> list[Any]:
-    return [name(fields), fields.get("type", "Opaque"), len(fields.get("data") or ()), age(fields, now)]
-
-
 def _plain_row(fields: Json, now: datetime) -> list[Any]:
     return [name(fields), age(fields, now)]
 
@@ -273,10 +246,6 @@ _TABLES: dict[str, Table] = {
             *columns(wide=("Subobject", "Source", "First Seen", "Count", "Name")),
         ],
         _event_row,
-    ),
-    "services": (
-        columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
-        _service_row,
     ),
     "deployments.apps": (
         columns("Name", "Ready", "Up-to-date", "Available", "Age", wide=_WORKLOAD_WIDE),
@@ -330,8 +299,6 @@ _TABLES: dict[str, Table] = {
     ),
     "leases.coordination.k8s.io": (columns("Name", "Holder", "Age"), _lease_row),
     "namespaces": (columns("Name", "Status", "Age"), _namespace_row),
-    "configmaps": (columns("Name", "Data", "Age"), _data_row),
-    "secrets": (columns("Name", "Type", "Data", "Age"), _secret_row),
 }
 
 _GENERIC: Table = (columns("Name", "Age"), _plain_row)

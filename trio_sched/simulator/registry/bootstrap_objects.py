@@ -1,12 +1,11 @@
 """The objects that an API server creates when it starts: system namespaces and priority classes, its own service."""
 
-from typing import Any, Final
+from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITY_CLASSES = (

@@ -1,8 +1,8 @@
 """The cluster roles that every new cluster has, as far as they are about paths: for access reviews."""
 
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _VERSION: Final = ("/version", "/version/")

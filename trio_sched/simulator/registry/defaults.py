@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from trio_sched.simulator.conversion import event_shapes
 from trio_sched.simulator.pods.pod_defaults import fill, fill_pod, fill_spec
-from trio_sched.simulator.validation.access import GROUP
-from trio_sched.simulator.validation.meta.shapes import Json, dicts
+from trio_sched.simulator.raw_objects import Json, dicts
 
 
 def pod_defaults(fields: Json) -> None:
@@ -35,11 +34,6 @@ def persistent_volume_defaults(fields: Json) -> None:
     fields["spec"].setdefault("persistentVolumeReclaimPolicy", "Retain")
 
 
-def secret_defaults(fields: Json) -> None:
-    """A secret."""
-    fields["type"] = fields.get("type") or "Opaque"
-
-
 def storage_class_defaults(fields: Json) -> None:
     """A storage class."""
     fields.setdefault("reclaimPolicy", "Delete")
@@ -56,72 +50,9 @@ def csi_driver_defaults(fields: Json) -> None:
     spec.setdefault("volumeLifecycleModes", ["Persistent"])
 
 
-def service_defaults(fields: Json) -> None:
-    """A service."""
-    spec = fields.setdefault("spec", {})
-    fill(spec, "type", "ClusterIP")
-    fill(spec, "sessionAffinity", "None")
-    if spec["sessionAffinity"] == "None":
-        spec.pop("sessionAffinityConfig", None)
-    if spec["type"] != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-    if spec["type"] == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
-    if spec["type"] in ("LoadBalancer", "NodePort") or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
-        fill(spec, "externalTrafficPolicy", "Cluster")
-    for port in spec.get("ports") or ():
-        fill(port, "protocol", "TCP")
-        if port.get("targetPort") in (None, "", 0):
-            port["targetPort"] = port.get("port", 0)
-
-
-def ingress_class_defaults(fields: Json) -> None:
-    """An ingress class."""
-    if (parameters := fields.setdefault("spec", {}).get("parameters")) is not None:
-        parameters.setdefault("scope", "Cluster")
-
-
-def network_policy_defaults(fields: Json) -> None:
-    """A network policy."""
-    spec = fields.setdefault("spec", {})
-    if not spec.get("policyTypes"):
-        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-    for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
-        for port in rule.get("ports") or ():
-            port.setdefault("protocol", "TCP")
-
-
-def endpoints_defaults(fields: Json) -> None:
-    """Endpoints."""
-    for subset in fields.get("subsets") or ():
-        for port in subset.get("ports") or ():
-            fill(port, "protocol", "TCP")
-
-
-def endpoint_slice_defaults(fields: Json) -> None:
-    """A slice of endpoints."""
-    for port in fields.get("ports") or ():
-        port.setdefault("name", "")
-        port.setdefault("protocol", "TCP")
-
-
-def binding_defaults(fields: Json) -> None:
-    """A binding of a role."""
-    fill(fields.setdefault("roleRef", {}), "apiGroup", GROUP)
-    for subject in fields.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group"):
-            fill(subject, "apiGroup", GROUP)
-
-
 def pod_template_defaults(fields: Json) -> None:
     """A template on its own."""
     fill_spec(fields.setdefault("template", {}).setdefault("spec", {}))
-
-
-def api_service_defaults(fields: Json) -> None:
-    """An aggregated group and version."""
-    if (service := fields.setdefault("spec", {}).get("service")) is not None:
-        service.setdefault("port", 443)
 
 
 def template_defaults(fields: Json) -> None:
@@ -235,11 +166,6 @@ def limit_range_defaults(fields: Json) -> None:
             request = limit.setdefault("defaultRequest", {})
             for name, quantity in (*default.items(), *(limit.get("min") or {}).items()):
                 request.setdefault(name, quantity)
-
-
-def autoscaler_defaults(fields: Json) -> None:
-    """A autoscaler."""
-    fields.setdefault("spec", {}).setdefault("minReplicas", 1)
 
 
 def event_defaults(fields: Json) -> None:

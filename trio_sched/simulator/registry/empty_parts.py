@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from trio_sched.simulator.validation.meta.shapes import Json, fields_of, raw_table
+from trio_sched.simulator.raw_objects import Json
+from trio_sched.simulator.validation.meta.shapes import fields_of, raw_table
 
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -16,6 +16,7 @@ from trio_sched.simulator.errors.status_errors import (
     not_found,
     precondition_failed,
 )
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.registry.new_metadata import check_namespace, new_metadata
 from trio_sched.simulator.registry.served_definitions import DEFINITIONS, serve_definition, withdraw_definition
@@ -27,8 +28,6 @@ from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.core.pod_resize import resize_problems, resized_spec
 from trio_sched.simulator.validation.meta.field_problems import bad_value
 from trio_sched.simulator.validation.meta.metadata import metadata_problems
-
-Json = dict[str, Any]
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 

@@ -1,12 +1,11 @@
 """What the server gives to new objects: names, UIDs and times, in namespaces that exist."""
 
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.simulator.errors.status_errors import bad_request, forbidden, not_found
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _NOT_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"})
 """Metadata of a creator that are left out."""

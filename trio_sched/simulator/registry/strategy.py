@@ -1,38 +1,30 @@
 """How each kind is treated: its defaults, admission and validation.
 
-A kind without rules of its own is stored unchanged.
+A kind without rules, which nothing in the simulator reads, is checked for its shape and stored unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from attrs import frozen
 
 from trio_sched.simulator.admission import admin_access, admission, pod_security
 from trio_sched.simulator.admission.limit_ranges import check_limits
-from trio_sched.simulator.admission.service_addresses import admit_service, admit_service_change
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry import defaults
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation import (
-    access,
-    api_services,
-    autoscaling,
-    networking,
     pod_groups,
     policies,
     storage,
-    webhooks,
     workloads,
 )
 from trio_sched.simulator.validation.apiextensions.definitions import definition_problems
 from trio_sched.simulator.validation.batch import jobs
 from trio_sched.simulator.validation.batch.job_status import job_status_problems
 from trio_sched.simulator.validation.core import (
-    configuration,
-    endpoints,
     events,
     namespaces,
     nodes,
@@ -48,8 +40,6 @@ from trio_sched.simulator.validation.core.volume_claims import claim_problems as
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem
 from trio_sched.simulator.validation.resource import device_changes, device_slices, devices
 from trio_sched.simulator.validation.resource.claim_status import claim_status_problems
-
-Json = dict[str, Any]
 
 
 @frozen(kw_only=True)
@@ -141,23 +131,7 @@ _RULES: dict[str, Strategy] = {
         change_problems=storage.attachment_changes,
         status_problems=storage.attachment_status_problems,
     ),
-    "services": Strategy(
-        defaults=defaults.service_defaults,
-        admit=admit_service,
-        admit_change=admit_service_change,
-        problems=services.service_problems,
-        change_problems=services.service_changes,
-        status_problems=statuses.service_status_problems,
-    ),
-    "configmaps": Strategy(
-        problems=configuration.config_map_problems,
-        change_problems=configuration.frozen_changes,
-    ),
-    "secrets": Strategy(
-        defaults=defaults.secret_defaults,
-        problems=configuration.secret_problems,
-        change_problems=configuration.secret_changes,
-    ),
+    "services": Strategy(problems=services.service_problems),
     "resourcequotas": Strategy(
         problems=quotas.quota_problems,
         change_problems=quotas.quota_changes,
@@ -215,11 +189,6 @@ _RULES: dict[str, Strategy] = {
         defaults=defaults.cron_job_defaults,
         problems=jobs.cron_job_problems,
     ),
-    "horizontalpodautoscalers.autoscaling": Strategy(
-        defaults=defaults.autoscaler_defaults,
-        problems=autoscaling.autoscaler_problems,
-        status_problems=statuses.AUTOSCALER,
-    ),
     "leases.coordination.k8s.io": Strategy(problems=policies.lease_problems),
     "runtimeclasses.node.k8s.io": Strategy(
         problems=policies.runtime_class_problems, change_problems=policies.runtime_class_changes
@@ -230,9 +199,6 @@ _RULES: dict[str, Strategy] = {
         sent_problems=events.sent_event_problems,
         problems=events.event_problems,
         change_problems=events.event_changes,
-    ),
-    "apiservices.apiregistration.k8s.io": Strategy(
-        defaults=defaults.api_service_defaults, problems=api_services.api_service_problems
     ),
     "podgroups.scheduling.k8s.io": Strategy(
         defaults=defaults.pod_group_defaults,
@@ -262,48 +228,12 @@ _RULES: dict[str, Strategy] = {
         problems=device_slices.slice_problems,
         change_problems=device_changes.slice_changes,
     ),
-    **dict.fromkeys(
-        (
-            "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-            "validatingwebhookconfigurations.admissionregistration.k8s.io",
-        ),
-        Strategy(problems=webhooks.webhook_problems),
-    ),
     "volumeattributesclasses.storage.k8s.io": Strategy(
         problems=storage.attributes_class_problems, change_problems=storage.attributes_class_changes
     ),
     "podtemplates": Strategy(defaults=defaults.pod_template_defaults, problems=templates.pod_template_problems),
     "controllerrevisions.apps": Strategy(
         problems=templates.revision_problems, change_problems=templates.revision_changes
-    ),
-    "endpoints": Strategy(defaults=defaults.endpoints_defaults, problems=endpoints.endpoints_problems),
-    "endpointslices.discovery.k8s.io": Strategy(
-        defaults=defaults.endpoint_slice_defaults,
-        problems=endpoints.slice_problems,
-        change_problems=endpoints.slice_changes,
-    ),
-    "ingresses.networking.k8s.io": Strategy(
-        sent_problems=networking.sent_ingress_problems,
-        problems=networking.ingress_problems,
-        status_problems=statuses.ingress_status_problems,
-    ),
-    "ingressclasses.networking.k8s.io": Strategy(
-        defaults=defaults.ingress_class_defaults,
-        problems=networking.ingress_class_problems,
-        change_problems=networking.ingress_class_changes,
-    ),
-    "networkpolicies.networking.k8s.io": Strategy(
-        defaults=defaults.network_policy_defaults, problems=networking.network_policy_problems
-    ),
-    "roles.rbac.authorization.k8s.io": Strategy(problems=access.role_problems),
-    "clusterroles.rbac.authorization.k8s.io": Strategy(problems=access.cluster_role_problems),
-    "rolebindings.rbac.authorization.k8s.io": Strategy(
-        defaults=defaults.binding_defaults, problems=access.binding_problems, change_problems=access.binding_changes
-    ),
-    "clusterrolebindings.rbac.authorization.k8s.io": Strategy(
-        defaults=defaults.binding_defaults,
-        problems=access.cluster_binding_problems,
-        change_problems=access.binding_changes,
     ),
     "poddisruptionbudgets.policy": Strategy(
         admit=admission.admit_budget,

@@ -2,7 +2,6 @@
 
 import random
 from datetime import datetime
-from typing import Any
 
 from attrs import define, field
 
@@ -10,8 +9,6 @@ from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.storage.clock import Clock
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
-
-Json = dict[str, Any]
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5

@@ -8,14 +8,14 @@ lists, answers and every watcher share those bytes.
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator.raw_objects import Json
 
-Json = dict[str, Any]
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 _CHANGES_WITH_LINES = 64

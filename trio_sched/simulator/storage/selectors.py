@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator.raw_objects import Json
 
-Json = dict[str, Any]
 Predicate = Callable[[Json], bool]
 
 _LABEL_TERM = re.compile(

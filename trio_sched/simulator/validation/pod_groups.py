@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required, unsupported
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _MODES: Final = ("Pod", "PodGroup")
 

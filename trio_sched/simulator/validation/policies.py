@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import container_resource_problems, quantity_problems
 from trio_sched.simulator.validation.core.taints import toleration_problems
 from trio_sched.simulator.validation.meta import names
@@ -18,7 +19,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
 from trio_sched.simulator.validation.meta.metadata import immutable, label_problems
 from trio_sched.simulator.validation.meta.numbers import amount_problems, negative_problems
 from trio_sched.simulator.validation.meta.selectors import label_selector_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _SYSTEM_CLASSES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _HIGHEST: Final = 1_000_000_000

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import quantity_problems
 from trio_sched.simulator.validation.core.volume_claims import VOLUME_MODES, access_mode_problems, positive_problems
 from trio_sched.simulator.validation.core.volumes import backstep_problems, driver_name_problems
@@ -28,7 +29,7 @@ from trio_sched.simulator.validation.meta.selectors import (
     node_selector_problems,
     topology_term_problems,
 )
-from trio_sched.simulator.validation.meta.shapes import Json, fields_of
+from trio_sched.simulator.validation.meta.shapes import fields_of
 
 _RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {

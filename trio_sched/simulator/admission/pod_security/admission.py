@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from attrs import evolve, frozen
 
 from trio_sched.simulator.admission.pod_security.restricted import violations
 from trio_sched.simulator.admission.pod_security.subject import LATEST, Subject
 from trio_sched.simulator.errors.status_errors import forbidden
+from trio_sched.simulator.pods.containers import placed_containers
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.core.namespaces import LABEL_PREFIX, LEVELS, VERSION
-
-Json = dict[str, Any]
 
 _TEMPLATES: Final = frozenset(
     {"replicationcontrollers", "podtemplates", "replicasets.apps", "deployments.apps", "statefulsets.apps"}
@@ -87,11 +87,8 @@ def check_pod_change(state: ClusterState, old: Json, new: Json) -> None:
 def _is_significant(before: Json, after: Json) -> bool:
     if any(len(before.get(kind) or ()) != len(after.get(kind) or ()) for kind in ("containers", "initContainers")):
         return True
-    images = {_image(one) for kind in _CONTAINERS for one in before.get(kind) or ()}
-    return any(_image(one) not in images for kind in _CONTAINERS for one in after.get(kind) or ())
-
-
-_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+    images = {_image(one) for one, _ in placed_containers(before, "")}
+    return any(_image(one) not in images for one, _ in placed_containers(after, ""))
 
 
 def _image(container: Json) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from typing import Final
 from trio_sched.simulator.admission.pod_security.subject import (
     LATEST,
     Check,
-    Json,
     Subject,
     Violation,
     counted,
@@ -16,6 +15,7 @@ from trio_sched.simulator.admission.pod_security.subject import (
     quoted,
     setters,
 )
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
 
 _CAPABILITIES: Final = frozenset(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
-Json = dict[str, Any]
+from trio_sched.simulator.pods.containers import placed_containers
+from trio_sched.simulator.raw_objects import Json
 
 LATEST: Final = 35
 """The minor version in which a check has changed last."""
@@ -42,9 +43,8 @@ class Subject:
 
     def containers(self) -> Iterator[tuple[str, Json, Json]]:
         """Name, fields and security context of every container."""
-        for kind in ("initContainers", "containers", "ephemeralContainers"):
-            for container in self.spec.get(kind) or ():
-                yield container.get("name") or "", container, container.get("securityContext") or {}
+        for container, _ in placed_containers(self.spec, ""):
+            yield container.get("name") or "", container, container.get("securityContext") or {}
 
 
 Violation = tuple[str, str]

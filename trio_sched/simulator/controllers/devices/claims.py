@@ -7,19 +7,17 @@ kube-controller-manager, and the garbage collector as far as these claims go.
 from collections.abc import Iterator
 from typing import Any
 
-import trio
 from attrs import define, field, frozen
 
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.pod_groups import GROUPS
-from trio_sched.simulator.controllers.work_queue import Step, WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.work_queue import Step
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.claim_consumers import GROUP_API, group_of, is_group, is_reserved_for
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
@@ -46,12 +44,10 @@ class ClaimPace:
 
 
 @define(eq=False)
-class ClaimController:
+class ClaimController(Controller):
     """Creates, releases and deletes the resource claims of a cluster's pods and pod groups."""
 
-    server: ApiServer
     pace: ClaimPace = field(factory=ClaimPace)
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _claims_of: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """UID of a pod or pod group → the claims that it owns, or that are reserved for it."""
     _without_template: dict[str, dict[tuple[Step, str], None]] = field(factory=dict, init=False)
@@ -59,30 +55,20 @@ class ClaimController:
     _without_group: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """Key of a pod group → pods that wait for it, or for its claims."""
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether steps are still to be taken."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
+    def start(self) -> None:
+        """Look at claims, pods and pod groups; follow these and templates."""
         store = self.server.store
-        claims, pods, templates, groups = (store.collection(name) for name in (CLAIMS, "pods", _TEMPLATES, GROUPS))
-        for claim in claims.objects.values():
+        for claim in store.collection(CLAIMS).objects.values():
             self._index(claim)
             self._plan(self._sync_claim, claim.key)
-        for pod in pods.objects.values():
+        for pod in store.collection("pods").objects.values():
             self._plan_pod(pod)
-        for group in groups.objects.values():
+        for group in store.collection(GROUPS).objects.values():
             self._plan(self._sync_group, group.key)
-        stops = [
-            claims.listen(self._on_claim),
-            pods.listen(self._on_pod),
-            templates.listen(self._on_template),
-            groups.listen(self._on_group),
-        ]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen(CLAIMS, self._on_claim)
+        self.listen("pods", self._on_pod)
+        self.listen(_TEMPLATES, self._on_template)
+        self.listen(GROUPS, self._on_group)
 
     def _plan(self, step: Step, key: str) -> None:
         self._steps.plan(step, key, self.pace.react_seconds)

@@ -3,51 +3,37 @@
 Source: the devicetainteviction controller of kube-controller-manager.
 """
 
-from typing import Any
-
-import trio
 from attrs import define, field
 
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.devices.devices import SLICES
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.claim_consumers import pods_of
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS = 0.1
 
 
 @define(eq=False)
-class DeviceTaintEviction:
+class DeviceTaintEviction(Controller):
     """Deletes the pods of tainted devices, after the time for which they tolerate the taint."""
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _claims_of_pool: dict[tuple[str, str], dict[str, None]] = field(factory=dict, init=False)
     """(driver, pool) → claims with devices of it."""
     _slices_of_pool: dict[tuple[str, str], dict[str, None]] = field(factory=dict, init=False)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether steps are still to be taken."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        slices, claims = self.server.store.collection(SLICES), self.server.store.collection(CLAIMS)
-        for one in slices.objects.values():
+    def start(self) -> None:
+        """Note slices and claims, and follow them."""
+        for one in self.server.store.collection(SLICES).objects.values():
             self._slices_of_pool.setdefault(_pool_of(one), {})[one.key] = None
-        for claim in claims.objects.values():
+        for claim in self.server.store.collection(CLAIMS).objects.values():
             self._note_claim(claim)
-        stops = [slices.listen(self._on_slice), claims.listen(self._on_claim)]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen(SLICES, self._on_slice)
+        self.listen(CLAIMS, self._on_claim)
 
     def _on_slice(self, change: Change) -> None:
         pool = _pool_of(change.current)

@@ -25,17 +25,15 @@ from attrs import define, field, frozen
 
 from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.plain import read_plain
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 
 log = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 DEVICES = "trio-sched.dev/devices"
 """Annotation of a node: the devices that drivers publish for it."""
@@ -62,32 +60,23 @@ class DriverPace:
 
 
 @define(eq=False)
-class DeviceDrivers:
+class DeviceDrivers(Controller):
     """All drivers on all nodes of a cluster."""
 
-    server: ApiServer
     pace: DriverPace = field(factory=DriverPace)
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _published: dict[str, dict[str, str]] = field(factory=dict, init=False)
     """Node → driver → its slice."""
     _since: dict[str, float] = field(factory=dict, init=False)
     """Node → when its devices were first published."""
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether steps are still to be taken."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the drivers; never returns."""
-        nodes, claims = self.server.store.collection("nodes"), self.server.store.collection(CLAIMS)
-        for node in list(nodes.objects.values()):
-            self._sync_node(node.key)  # a cluster begins with the devices that its nodes have
-        for claim in claims.objects.values():
+    def start(self) -> None:
+        """Publish the devices of the nodes that there are; follow nodes and claims."""
+        for key in list(self.server.store.collection("nodes").objects):
+            self._sync_node(key)  # a cluster begins with the devices that its nodes have
+        for claim in self.server.store.collection(CLAIMS).objects.values():
             self._plan_claim(claim)
-        stops = [nodes.listen(self._on_node), claims.listen(self._on_claim)]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen("nodes", self._on_node)
+        self.listen(CLAIMS, self._on_claim)
 
     # --- publishing -------------------------------------------------------------------------------------------------
 

@@ -4,13 +4,12 @@ Source: the node lifecycle controller of Kubernetes, with the defaults of its fl
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field
 
 from trio_sched.simulator.kubelets.pod_states import condition_of
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _RATE: Final = 0.1
 """Nodes per second in a zone that is healthy, or of which no node is (``--node-eviction-rate``)."""

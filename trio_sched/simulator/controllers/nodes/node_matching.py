@@ -1,9 +1,8 @@
 """Whether a pod may run on a node, as far as controllers ask: node affinity, node selector, taints."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 
 def tolerates(tolerations: Iterable[Json], taint: Json) -> Json | None:

@@ -1,16 +1,13 @@
 """What a kubelet writes about its node: nodes that were given without it get it."""
 
-from typing import Any, Final
+from typing import Final
 
-import trio
-from attrs import define, field
+from attrs import define
 
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.1
 _CONDITIONS: Final = (
@@ -22,20 +19,14 @@ _CONDITIONS: Final = (
 
 
 @define(eq=False)
-class NodeRegistration:
+class NodeRegistration(Controller):
     """Gives nodes their default labels, and conditions if they have none."""
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Complete the nodes that there are, then those that are created; never returns."""
-        nodes = self.server.store.collection("nodes")
-        for key in list(nodes.objects):
+    def start(self) -> None:
+        """Complete the nodes that there are, then those that are created."""
+        for key in list(self.server.store.collection("nodes").objects):
             self._complete(key)
-        stop = nodes.listen(self._on_node)
-        task_status.started()
-        await self._steps.run(stop)
+        self.listen("nodes", self._on_node)
 
     def _on_node(self, change: Change) -> None:
         if change.type == "ADDED":

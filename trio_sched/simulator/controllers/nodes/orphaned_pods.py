@@ -3,19 +3,16 @@
 Source: the podgc controller of Kubernetes.
 """
 
-from typing import Any, Final
+from typing import Final
 
-import trio
 from attrs import define, field
 
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.pod_states import FINISHED, is_ready, is_terminating, phase_of
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 ROUND_SECONDS: Final = 20.0
 """The collector looks at all pods so often; a pod waits for at most one round."""
@@ -32,29 +29,20 @@ def is_out_of_service(node: Json) -> bool:
 
 
 @define(eq=False)
-class PodsOfLostNodes:
+class PodsOfLostNodes(Controller):
     """Removes the pods of nodes whose deletion was seen, and those being deleted on nodes out of service or on none.
 
     A node that comes back keeps its pods.
     """
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _out_of_service: set[str] = field(factory=set, init=False)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether pods are to be removed."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        nodes, pods = self.server.store.collection("nodes"), self.server.store.collection("pods")
-        for node in nodes.objects.values():
+    def start(self) -> None:
+        """Note the nodes out of service; follow nodes and pods."""
+        for node in self.server.store.collection("nodes").objects.values():
             self._note(node)
-        stops = [nodes.listen(self._on_node), pods.listen(self._on_pod)]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen("nodes", self._on_node)
+        self.listen("pods", self._on_pod)
 
     def _on_node(self, change: Change) -> None:
         if change.type == "DELETED":

@@ -1,20 +1,17 @@
 """Simulated eviction by taints: pods leave nodes whose NoExecute taints they do not tolerate, or not for long."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import trio
 from attrs import define, field
 
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.node_matching import tolerates
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.1
 
@@ -38,11 +35,9 @@ def tolerated_seconds(tolerations: list[Json], taints: list[Json]) -> float | No
 
 
 @define(eq=False)
-class TaintEviction:
+class TaintEviction(Controller):
     """Deletes pods in time, unless the taints are gone before."""
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _due: dict[str, tuple[str, float]] = field(factory=dict, init=False)
     """Key of a pod → its uid, and when it is deleted, in trio's time."""
     _events: EventRecorder = field(init=False)
@@ -51,20 +46,13 @@ class TaintEviction:
     def _recorder(self) -> EventRecorder:
         return EventRecorder(self.server, "taint-eviction-controller")
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether pods are to be deleted, now or later."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        nodes, pods = self.server.store.collection("nodes"), self.server.store.collection("pods")
-        for node in nodes.objects.values():
+    def start(self) -> None:
+        """Look at the nodes with taints; follow nodes and pods."""
+        for node in self.server.store.collection("nodes").objects.values():
             if taints_that_evict(node):
                 self._steps.plan(self._look_at_node, node.key, _REACT_SECONDS)
-        stops: list[Callable[[], None]] = [nodes.listen(self._on_node), pods.listen(self._on_pod)]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen("nodes", self._on_node)
+        self.listen("pods", self._on_pod)
 
     def _on_node(self, change: Change) -> None:
         if change.type != "DELETED" and taints_that_evict(change.current) != taints_that_evict(change.previous):

@@ -1,11 +1,8 @@
 """Claims and volumes as controllers and provisioners write them."""
 
-from typing import Any
-
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
-
-Json = dict[str, Any]
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"

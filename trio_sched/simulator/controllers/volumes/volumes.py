@@ -7,10 +7,10 @@ the provisioners of all drivers.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import trio
 from attrs import define, field, frozen
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.volumes.volume_shapes import (
     BIND_COMPLETED,
     SELECTED_NODE,
@@ -23,14 +23,10 @@ from trio_sched.simulator.controllers.volumes.volume_shapes import (
     new_volume,
     provisioning_failed,
 )
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.selectors import matches_label_selector
-
-Json = dict[str, Any]
 
 PROVISION_SECONDS = "trio-sched.dev/provision-seconds"
 """Annotation of a storage class: how long provisioning a volume of it takes."""
@@ -58,24 +54,17 @@ class VolumePace:
 
 
 @define(eq=False)
-class VolumeController:
+class VolumeController(Controller):
     """Binds and provisions all claims and volumes of a cluster."""
 
-    server: ApiServer
     pace: VolumePace = field(factory=VolumePace)
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _failures: dict[str, int] = field(factory=dict, init=False)
     """UID of a claim → how many tries have failed."""
     _volumes_of_claim: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """Key of a claim → volumes whose ``claimRef`` names it."""
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether steps are still to be run."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
+    def start(self) -> None:
+        """Look at claims, volumes and pods; follow these and storage classes."""
         store = self.server.store
         for name, sync in ((_CLAIMS, self._sync_claim), (_VOLUMES, self._sync_volume)):
             for key in store.collection(name).objects:
@@ -84,14 +73,10 @@ class VolumeController:
             self._plan_pod(pod)
         for volume in store.collection(_VOLUMES).objects.values():
             self._volumes_of_claim.setdefault(_claim_of(volume), {})[volume.key] = None
-        stops = [
-            store.collection(_CLAIMS).listen(self._on_claim),
-            store.collection(_VOLUMES).listen(self._on_volume),
-            store.collection(_CLASSES).listen(self._on_class),
-            store.collection("pods").listen(self._on_pod),
-        ]
-        task_status.started()
-        await self._steps.run(*stops)
+        self.listen(_CLAIMS, self._on_claim)
+        self.listen(_VOLUMES, self._on_volume)
+        self.listen(_CLASSES, self._on_class)
+        self.listen("pods", self._on_pod)
 
     def _plan(self, act: Callable[[str], None], key: str, *, wait_seconds: float | None = None) -> None:
         self._steps.plan(act, key, self.pace.bind_seconds if wait_seconds is None else wait_seconds)

@@ -1,15 +1,13 @@
 """Which objects of one kind belong to which controller: an index that is kept up to date."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import trio
 from attrs import define, field
 
-from trio_sched.simulator.storage.object_store import Change, ObjectStore, StoredObject
+from trio_sched.simulator.controllers.controller import Controller
+from trio_sched.simulator.raw_objects import Json
+from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 Follower = Callable[[str, Change], None]
 """Is called with the key of the controller, and the change of an object that it has or had."""
@@ -25,37 +23,24 @@ def controller_of(fields: Json) -> Json | None:
 
 
 @define(eq=False)
-class ControlledObjects:
+class ControlledObjects(Controller):
     """The objects of a kind by the uid of their controller; those without one by their namespace.
 
     Args:
-        store: where they are.
         resource: the kind.
     """
 
-    store: ObjectStore
     resource: ResourceType
     _of: dict[str, dict[str, None]] = field(factory=dict, init=False)
     _orphans: dict[str, dict[str, None]] = field(factory=dict, init=False)
     _followers: dict[str, list[Follower]] = field(factory=dict, init=False)
     _of_orphans: list[Callable[[Change], None]] = field(factory=list, init=False)
 
-    @property
-    def is_busy(self) -> bool:
-        """An index has nothing to do."""
-        return False
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep the index; never returns."""
-        objects = self.store.collection(self.resource.collection)
-        for stored in objects.objects.values():
+    def start(self) -> None:
+        """Index the objects that there are, and follow them."""
+        for stored in self.server.store.collection(self.resource.collection).objects.values():
             self._add(stored)
-        stop = objects.listen(self._on_change)
-        task_status.started()
-        try:
-            await trio.sleep_forever()
-        finally:
-            stop()
+        self.listen(self.resource.collection, self._on_change)
 
     def follow(self, kind: str, follower: Follower) -> None:
         """Call *follower* for every change of an object that a controller of *kind* has or had."""
@@ -78,7 +63,7 @@ class ControlledObjects:
         return list(self._of)
 
     def _stored(self, keys: dict[str, None] | tuple[()]) -> Iterator[StoredObject]:
-        objects = self.store.collection(self.resource.collection).objects
+        objects = self.server.store.collection(self.resource.collection).objects
         return (objects[key] for key in keys if key in objects)
 
     def _on_change(self, change: Change) -> None:

@@ -1,7 +1,7 @@
 """A simulated cron job controller: a Job whenever the schedule is due."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from attrs import define, field
 
@@ -12,12 +12,11 @@ from trio_sched.simulator.controllers.workloads.rollout_sizes import status_of
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, unix_time
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
 from trio_sched.simulator.validation.batch.cron import InvalidSchedule, Schedule, parse_schedule
-
-Json = dict[str, Any]
 
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _LONGEST_STEM: Final = 52

@@ -1,15 +1,14 @@
 """The pods of DaemonSets: how they are tied to their nodes, and which of a node is new."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
 from trio_sched.simulator.admission.admission import TEMPLATE_GENERATION
 from trio_sched.simulator.controllers.workloads.revision_history import REVISION_LABEL
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject, copied
-
-Json = dict[str, Any]
 
 _GENERATION_LABEL: Final = "pod-template-generation"
 _TOLERATED: Final = (

@@ -1,6 +1,5 @@
 """A simulated daemon set controller: a pod on every node that takes it."""
 
-from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
@@ -29,9 +28,8 @@ from trio_sched.simulator.kubelets.pod_states import (
     phase_of,
     unavailable_for,
 )
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 Placements = dict[str, tuple[bool, bool]]
 """Name of a node → whether a pod is started there, and whether one that is there stays."""
@@ -63,9 +61,10 @@ class DaemonSetController(WorkloadController):
         super().__attrs_post_init__()
         self._history = RevisionHistory(self, self.revisions, REVISION_LABEL)
 
-    def listen(self) -> Iterable[Callable[[], None]]:
-        """Follow the nodes."""
-        return [self.server.store.collection("nodes").listen(self._on_node)]
+    def start(self) -> None:
+        """Follow the nodes as well."""
+        super().start()
+        self.listen("nodes", self._on_node)
 
     def _on_node(self, change: Change) -> None:
         before = change.previous

@@ -1,13 +1,11 @@
 """The status of a Deployment. Source: ``sync.go`` and ``progress.go`` of kube-controller-manager."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from trio_sched.simulator.controllers.workloads.rollout_sizes import max_unavailable, replicas_of, status_of
 from trio_sched.simulator.kubelets.pod_states import condition_of, unix_time
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
-
-Json = dict[str, Any]
 
 _NO_DEADLINE = (1 << 31) - 1
 

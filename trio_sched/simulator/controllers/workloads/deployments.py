@@ -1,7 +1,6 @@
 """A simulated deployment controller: a ReplicaSet per pod template, and the way from one to the next."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -35,10 +34,9 @@ from trio_sched.simulator.controllers.workloads.workload_controller import (
 )
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, phase_of, unix_time
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
-
-Json = dict[str, Any]
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -67,12 +65,12 @@ class DeploymentController(WorkloadController):
 
     replica_sets: ControlledObjects
 
-    def listen(self) -> Iterable[Callable[[], None]]:
-        """Follow the ReplicaSets, and pods that are gone."""
+    def start(self) -> None:
+        """Follow the ReplicaSets as well, and pods that are gone."""
+        super().start()
         self.replica_sets.follow(self.kind, lambda key, _change: self.plan(key))
         self.replica_sets.follow_orphans(self._on_orphan)
         self.pods.follow("ReplicaSet", self._on_pod_of_set)
-        return ()
 
     def _on_pod_of_set(self, key: str, change: Change) -> None:
         if change.type != "DELETED":

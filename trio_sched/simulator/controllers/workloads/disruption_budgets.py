@@ -1,7 +1,7 @@
 """A simulated disruption controller: how many pods of a PodDisruptionBudget may be disrupted now."""
 
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -9,10 +9,9 @@ from trio_sched.simulator.controllers.workloads.controlled_objects import contro
 from trio_sched.simulator.controllers.workloads.rollout_sizes import scaled, status_of
 from trio_sched.simulator.controllers.workloads.workload_controller import REACT_SECONDS, WorkloadController
 from trio_sched.simulator.kubelets.pod_states import is_ready, is_terminating, unix_time
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, Collection, StoredObject
 from trio_sched.simulator.storage.selectors import matches_label_selector
-
-Json = dict[str, Any]
 
 _SCALABLE: Final = {
     ("apps/v1", "ReplicaSet"): "replicasets.apps",

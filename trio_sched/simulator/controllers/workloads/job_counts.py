@@ -4,7 +4,6 @@ Source: ``syncJob`` and ``trackJobStatusAndRemoveFinalizers`` of kube-controller
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from attrs import define, field
 
@@ -21,9 +20,8 @@ from trio_sched.simulator.controllers.workloads.job_pods import (
     written_indexes,
 )
 from trio_sched.simulator.kubelets.pod_states import is_active, is_terminating, phase_of
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
-
-Json = dict[str, Any]
 
 
 @define

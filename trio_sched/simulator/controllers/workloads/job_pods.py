@@ -7,9 +7,8 @@ from attrs import frozen
 
 from trio_sched.simulator.admission.annotations import number_in
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, phase_of, unix_time
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
-
-Json = dict[str, Any]
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"

@@ -1,7 +1,7 @@
 """A simulated job controller: pods until as many have succeeded as are asked for."""
 
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from attrs import define, field
 
@@ -37,10 +37,10 @@ from trio_sched.simulator.kubelets.pod_states import (
     phase_of,
     unix_time,
 )
+from trio_sched.simulator.pods.containers import containers_of
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import drop_finalizer, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
-
-Json = dict[str, Any]
 
 _MOST_AT_ONCE: Final = 500
 _ENDINGS: Final = ("SuccessCriteriaMet", "FailureTarget")
@@ -297,7 +297,7 @@ class JobController(WorkloadController):
                 if ignored:
                     annotations[IGNORED_INDEX_FAILURES] = str(ignored)
             source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
-            for container in (*template["spec"].get("initContainers", ()), *template["spec"]["containers"]):
+            for container in containers_of(template["spec"]):
                 given = container.get("env") or []
                 if all(one.get("name") != "JOB_COMPLETION_INDEX" for one in given):
                     container["env"] = [*given, {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}]

@@ -4,13 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from functools import cmp_to_key
-from typing import Any, Final
+from typing import Final
 
 from trio_sched.simulator.kubelets.pod_states import is_active, is_ready, phase_of, ready_since, unix_time
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.validation.core.annotations import deletion_cost
-
-Json = dict[str, Any]
 
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 

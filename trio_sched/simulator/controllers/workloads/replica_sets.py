@@ -1,6 +1,6 @@
 """Simulated controllers of ReplicaSets and ReplicationControllers: as many pods as there are to be replicas."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import define
 
@@ -17,10 +17,9 @@ from trio_sched.simulator.kubelets.pod_states import (
     phase_of,
     unavailable_for,
 )
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.selectors import matches_label_selector
-
-Json = dict[str, Any]
 
 _MOST_AT_ONCE = 500
 """As many pods one look at a ReplicaSet creates or deletes."""

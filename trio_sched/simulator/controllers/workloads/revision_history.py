@@ -1,16 +1,15 @@
 """ControllerRevisions: the history of the pod templates of a StatefulSet or a DaemonSet."""
 
-from typing import Any, Final
+from typing import Final
 
 from attrs import define
 
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.workloads.revisions import normal_template, template_hash
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, owner_reference
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.storage.object_store import StoredObject, copied
-
-Json = dict[str, Any]
 
 REVISION_LABEL: Final = "controller-revision-hash"
 _HASH_LABEL: Final = "controller.kubernetes.io/hash"

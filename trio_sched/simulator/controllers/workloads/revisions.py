@@ -1,13 +1,12 @@
 """Pod templates as revisions: the hashes that tell them apart, and the history of ControllerRevisions."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.defaults import template_defaults
 from trio_sched.simulator.storage.object_store import copied
-
-Json = dict[str, Any]
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _FNV_OFFSET: Final = 2166136261

@@ -4,9 +4,8 @@ import math
 from typing import Any, Final
 
 from trio_sched.simulator.admission.annotations import number_in
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
-
-Json = dict[str, Any]
 
 DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"

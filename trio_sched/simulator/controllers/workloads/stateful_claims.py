@@ -1,15 +1,12 @@
 """The volume claims of the pods of StatefulSets."""
 
-from typing import Any
-
 from attrs import define
 
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.errors.status_errors import ApiError
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.storage.object_store import StoredObject, copied
-
-Json = dict[str, Any]
 
 
 def _claim_name(stored: StoredObject, template: Json, number: int) -> str:

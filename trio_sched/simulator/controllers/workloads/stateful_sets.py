@@ -1,7 +1,7 @@
 """A simulated stateful set controller: pods with numbers, one after the other, each with its own claims."""
 
 import re
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from attrs import define, field
 
@@ -19,10 +19,9 @@ from trio_sched.simulator.kubelets.pod_states import (
     phase_of,
     unavailable_for,
 )
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import change
 from trio_sched.simulator.storage.object_store import StoredObject, copied
-
-Json = dict[str, Any]
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"

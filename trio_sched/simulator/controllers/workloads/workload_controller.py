@@ -1,25 +1,24 @@
 """What the controllers of all kinds of workloads have in common."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 import trio
 from attrs import define, field
 
+from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects, controller_of
-from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import is_terminating
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.defaults import pod_defaults
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.storage.selectors import matches_label_selector
-
-Json = dict[str, Any]
 
 REACT_SECONDS = 0.1
 """How long a controller takes to notice a change."""
@@ -45,12 +44,11 @@ def without_zeros(status: Json, *kept: str) -> Json:
 
 
 @define(eq=False)
-class WorkloadController(ABC):
+class WorkloadController(Controller):
     """A controller of one kind: `sync` brings what an object asks for about.
 
     Args:
-        server: the cluster.
-        pods: its pods by their controllers.
+        pods: the cluster's pods by their controllers.
     """
 
     api_version: ClassVar[str]
@@ -60,10 +58,9 @@ class WorkloadController(ABC):
     retry_seconds: ClassVar[tuple[float, float]] = (0.005, 1000.0)
     """How long it waits before it tries again what was refused: the first time, and at most."""
 
-    server: ApiServer
     pods: ControlledObjects
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _waits: WorkQueue = field(factory=WorkQueue, init=False)
+    """Steps that do not keep the cluster busy."""
     _refusals: dict[str, int] = field(factory=dict, init=False)
     """Key of an object → how often in a row something was refused that it asks for."""
     resource: ResourceType = field(init=False)
@@ -90,29 +87,16 @@ class WorkloadController(ABC):
             ApiError: something was refused; it is tried again later.
         """
 
-    def listen(self) -> Iterable[Callable[[], None]]:
-        """Listen to more than to objects of the kind and to their pods; what is returned ends that."""
-        return ()
+    async def _work(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._steps.run)
+            nursery.start_soon(self._waits.run)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is being done; waiting for a time to come is not."""
-        return self._steps.is_busy
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        objects = self.server.store.collection(self.resource.collection)
-        for key in objects.objects:
+    def start(self) -> None:
+        """Look at all objects of the kind, and follow them."""
+        for key in self.server.store.collection(self.resource.collection).objects:
             self.plan(key)
-        stops = [objects.listen(self._on_object), *self.listen()]
-        task_status.started()
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._steps.run)
-                nursery.start_soon(self._waits.run)
-        finally:
-            for stop in stops:
-                stop()
+        self.listen(self.resource.collection, self._on_object)
 
     # --- for the kinds ----------------------------------------------------------------------------------------------
 
@@ -307,9 +291,3 @@ class WorkloadController(ABC):
 
 def _owners(stored: StoredObject) -> list[Json]:
     return list(stored.fields["metadata"].get("ownerReferences") or ())
-
-
-def is_controlled_by(stored: StoredObject, owner: StoredObject) -> bool:
-    """Whether *owner* is the controller of an object."""
-    reference = controller_of(stored.fields)
-    return reference is not None and reference.get("uid") == owner.fields["metadata"]["uid"]

@@ -7,7 +7,7 @@ time on.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -29,12 +29,11 @@ from trio_sched.simulator.endpoints.patches.field_sets import (
 )
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, not_found
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import change, create
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject, copied
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-Json = dict[str, Any]
 
 _NEVER_OWNED: Final = frozenset(
     {("f:kind",), ("f:apiVersion",), ("f:metadata",)}

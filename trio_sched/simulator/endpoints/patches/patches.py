@@ -6,8 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from trio_sched.errors import TrioSchedError
-
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _MOST_OPERATIONS: Final = 10_000
 _MOST_COPIED_BYTES: Final = 3 << 20

@@ -5,9 +5,8 @@ from typing import Any
 
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.shapes import Field, fields_of
-
-Json = dict[str, Any]
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"

@@ -5,16 +5,14 @@ its figures are used, otherwise they are computed from the pods for each evictio
 """
 
 import math
-from typing import Any
 
 from attrs import frozen
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.selectors import matches_label_selector
-
-Json = dict[str, Any]
 
 _PROCESSING_SECONDS = 10
 """After how long to try again when the controller of budgets has not seen one."""

@@ -10,13 +10,12 @@ from trio_sched.simulator.endpoints.subresources.disruption import Allowance, al
 from trio_sched.simulator.endpoints.writing import delete_options
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, conflict, precondition_failed
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, require, write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.storage.selectors import matches_label_selector
-
-Json = dict[str, Any]
 
 _SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 _TERMINAL = ("Succeeded", "Failed")

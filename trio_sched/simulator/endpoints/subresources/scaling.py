@@ -12,13 +12,12 @@ from trio_sched.simulator.endpoints.writing import patch_type, patched
 from trio_sched.simulator.errors.status_errors import bad_request, invalid
 from trio_sched.simulator.errors.targets import Target
 from trio_sched.simulator.printers.table_cells import age, columns
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import change, require
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType, ScalePaths
 from trio_sched.simulator.validation.meta.field_problems import bad_value
-
-Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 

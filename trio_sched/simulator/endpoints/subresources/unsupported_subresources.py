@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -11,10 +11,9 @@ from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.negotiation import read_object
 from trio_sched.simulator.errors.status_errors import no_containers
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.cluster_state import ClusterState
-
-Json = dict[str, Any]
 
 _TOKEN_SECONDS: Final = 3600
 

@@ -18,6 +18,7 @@ from trio_sched.cel.errors import CompileError, EvaluationError
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import quote
 from trio_sched.errors import nearest_name
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.decoding import Decoded, UnknownField, decode
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -32,8 +33,6 @@ from trio_sched.simulator.validation.meta.text_formats import FORMATS
 
 if TYPE_CHECKING:
     from trio_sched.cel.expression import Expression
-
-Json = dict[str, Any]
 
 _IMPLICIT: Final = frozenset({"apiVersion", "kind", "metadata"})
 """What every object has, whatever its schema says."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,
@@ -12,7 +13,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     required,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _LIST_TYPES: Final = ("atomic", "map", "set")
 

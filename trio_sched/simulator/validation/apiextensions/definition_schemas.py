@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from trio_sched.errors import nearest_name
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.apiextensions.custom_schemas import compile_schema, is_pattern
 from trio_sched.simulator.validation.apiextensions.definition_lists import list_type_problems
 from trio_sched.simulator.validation.apiextensions.definition_rules import rule_problems
@@ -16,7 +17,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     required,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _KEYWORDS: Final[Mapping[str, type | tuple[type, ...]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.apiextensions.definition_names import (
     column_problems,
     conversion_problems,
@@ -12,7 +13,6 @@ from trio_sched.simulator.validation.apiextensions.definition_names import (
 from trio_sched.simulator.validation.apiextensions.definition_schemas import schema_problems
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required, unsupported
 from trio_sched.simulator.validation.meta.names import old_dns_label
-from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def definition_problems(fields: Json) -> list[FieldProblem]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.batch.jobs import count_of_indexes
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, duplicate, required
 from trio_sched.simulator.validation.meta.metadata import same
 from trio_sched.simulator.validation.meta.numbers import negative_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _CONDITIONS: Final = "status.conditions"
 _LASTING: Final = ("Failed", "Complete", "FailureTarget")

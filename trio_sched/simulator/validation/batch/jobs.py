@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.documents.go_text import quote
+from trio_sched.simulator.pods.containers import containers_of
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.batch.cron import schedule_problem
 from trio_sched.simulator.validation.core.pods import template_problems
 from trio_sched.simulator.validation.meta import names
@@ -23,7 +25,6 @@ from trio_sched.simulator.validation.meta.label_matching import matches_labels
 from trio_sched.simulator.validation.meta.metadata import immutable
 from trio_sched.simulator.validation.meta.numbers import negative_problems
 from trio_sched.simulator.validation.meta.selectors import label_selector_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 JOB_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
@@ -142,8 +143,7 @@ def _index_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
 def _failure_policy_problems(policy: Json, spec: Json, path: str) -> Iterator[FieldProblem]:
     rules = policy.get("rules") or []
     of_pod = (spec.get("template") or {}).get("spec") or {}
-    containers = [*(of_pod.get("containers") or ()), *(of_pod.get("initContainers") or ())]
-    known = {container.get("name") for container in containers}
+    known = {container.get("name") for container in containers_of(of_pod)}
     if len(rules) > 20:
         yield too_many(f"{path}.rules", len(rules), 20)
     for index, rule in enumerate(rules):

@@ -12,11 +12,13 @@ from typing import Final
 
 import msgspec
 
+from trio_sched.simulator.pods.containers import placed_containers
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.taints import taint_problems, toleration_problems
 from trio_sched.simulator.validation.core.volumes import descending_path_problems
 from trio_sched.simulator.validation.meta.decoding import decode
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, forbidden_field, required
-from trio_sched.simulator.validation.meta.shapes import Json, fields_of
+from trio_sched.simulator.validation.meta.shapes import fields_of
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -67,7 +69,7 @@ def pod_annotation_problems(annotations: Json, spec: Json, path: str) -> Iterato
         yield from toleration_problems(tolerations or [], f"{path}.{_TOLERATIONS}")
     if deletion_cost(annotations) is None:
         yield bad_value(f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST], "must be a 32bit integer")
-    names = {one.get("name") for one, _ in _containers(spec, "")}
+    names = {one.get("name") for one, _ in placed_containers(spec, "")}
     for key, value in annotations.items():
         if key == POD_SECCOMP or key.startswith(SECCOMP):
             yield from _seccomp_problems(value, f"{path}.{key}")
@@ -99,7 +101,7 @@ def profile_mismatches(annotations: Json, spec: Json, path: str, *, is_pod: bool
     where = f"{path}.securityContext.seccompProfile"
     yield from _mismatches(annotations.get(POD_SECCOMP), of_pod.get("seccompProfile"), where, _SECCOMP_PROFILES)
     is_windows = (spec.get("os") or {}).get("name") == "windows"
-    for container, place in _containers(spec, path):
+    for container, place in placed_containers(spec, path):
         name, own = container.get("name"), container.get("securityContext") or {}
         where, said = f"{place}.securityContext.seccompProfile", annotations.get(f"{SECCOMP}{name}")
         yield from _mismatches(said, own.get("seccompProfile"), where, _SECCOMP_PROFILES)
@@ -132,12 +134,6 @@ def _type_of(said: str, known: Mapping[str, tuple[str, ...]]) -> str | None:
     if said.startswith(_LOCALHOST):
         return "Localhost"
     return next((type_ for type_, names in known.items() if said in names), None)
-
-
-def _containers(spec: Json, path: str) -> Iterator[tuple[Json, str]]:
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            yield container, f"{path}.{kind}[{index}]"
 
 
 def app_armor_profile(annotation: str) -> Json | None:

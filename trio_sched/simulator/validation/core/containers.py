@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.environment import source_list_problems, variable_problems
 from trio_sched.simulator.validation.core.resources import requirement_problems
 from trio_sched.simulator.validation.core.security import container_security_problems
@@ -22,7 +23,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     too_many,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required, unsupported
-from trio_sched.simulator.validation.meta.shapes import Json, fields_of
+from trio_sched.simulator.validation.meta.shapes import fields_of
 
 _FIELDS: Final = (
     *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required
 from trio_sched.simulator.validation.meta.metadata import immutable
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _LONGEST: Final = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value
 from trio_sched.simulator.validation.meta.metadata import finalizer_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 LABEL_PREFIX: Final = "pod-security.kubernetes.io/"
 LEVELS: Final = ("privileged", "baseline", "restricted")

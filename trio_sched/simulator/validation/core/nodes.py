@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import node_annotation_problems
 from trio_sched.simulator.validation.core.resources import quantity_problems
 from trio_sched.simulator.validation.core.taints import taint_problems
@@ -16,7 +17,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     duplicate,
     forbidden_field,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _LONGEST_FEATURE: Final = 253
 _FEATURE: Final = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")

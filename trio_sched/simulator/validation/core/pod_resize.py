@@ -7,9 +7,9 @@ from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.pods.pod_defaults import quality_of_service
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import MIRROR
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, forbidden_field
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _CONTAINERS: Final = ("containers", "initContainers")
 _RESIZED: Final = ("cpu", "memory")

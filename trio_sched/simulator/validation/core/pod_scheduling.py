@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -20,7 +21,6 @@ from trio_sched.simulator.validation.meta.selectors import (
     node_selector_problems,
     node_selector_term_problems,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import pod_annotation_changes
 from trio_sched.simulator.validation.core.security import ID_RULE, MAX_ID
 from trio_sched.simulator.validation.meta import names
@@ -17,7 +18,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     too_long,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _SYSTEM_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 _STATUSES_OF_CONTAINERS: Final = (

@@ -9,7 +9,9 @@ from typing import Final
 import msgspec
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.pods.containers import placed_containers
 from trio_sched.simulator.pods.pod_resources import aggregated, aggregated_quantities
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import MIRROR, pod_annotation_problems, profile_mismatches
 from trio_sched.simulator.validation.core.containers import (
     PodContext,
@@ -43,7 +45,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
 )
 from trio_sched.simulator.validation.meta.metadata import annotation_problems, label_problems
 from trio_sched.simulator.validation.meta.selectors import key_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -257,10 +258,9 @@ def _other_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
         for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"), ("hostNetwork", "hostNetwork")):
             if spec.get(field):
                 yield forbidden_field(f"{path}.{shown}", "when `hostUsers` is false")
-        for kind in ("initContainers", "containers", "ephemeralContainers"):
-            for index, container in enumerate(spec.get(kind) or ()):
-                if container.get("volumeDevices"):
-                    yield forbidden_field(f"{path}.{kind}[{index}].volumeDevices", "when `hostUsers` is false")
+        for container, where in placed_containers(spec, path):
+            if container.get("volumeDevices"):
+                yield forbidden_field(f"{where}.volumeDevices", "when `hostUsers` is false")
     override = spec.get("hostnameOverride")
     if override is not None:
         where = f"{path}.hostnameOverride"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.objects.quantity import NANO, parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import (
     container_resource_problems,
     is_huge_page,
@@ -22,7 +23,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     forbidden_field,
     required,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _SCOPES: Final = frozenset(
     {"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}

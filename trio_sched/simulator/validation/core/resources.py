@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from trio_sched.objects.quantity import NANO, parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -16,7 +17,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     required,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 NameCheck = Callable[[str, str], Iterator[FieldProblem]]
 

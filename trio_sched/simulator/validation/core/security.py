@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.pods.containers import placed_containers
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.volumes import descending_path_problems
 from trio_sched.simulator.validation.core.windows import windows_option_problems
 from trio_sched.simulator.validation.meta.field_problems import (
@@ -17,7 +19,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     too_long,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 MAX_ID: Final = (1 << 31) - 1
 ID_RULE: Final = f"must be between 0 and {MAX_ID}, inclusive"
@@ -168,9 +169,8 @@ def operating_system_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
         if spec.get(field) not in (None, False) or (field in ("hostUsers", "shareProcessNamespace") and field in spec):
             yield forbidden_field(f"{path}.{field}", detail)
     own = ("windowsOptions",) if name == "linux" else _NOT_ON_WINDOWS_CONTAINERS
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            of_container = container.get("securityContext") or {}
-            for field in own:
-                if of_container.get(field) is not None:
-                    yield forbidden_field(f"{path}.{kind}[{index}].securityContext.{field}", detail)
+    for container, where in placed_containers(spec, path):
+        of_container = container.get("securityContext") or {}
+        for field in own:
+            if of_container.get(field) is not None:
+                yield forbidden_field(f"{where}.securityContext.{field}", detail)

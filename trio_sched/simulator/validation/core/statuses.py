@@ -1,4 +1,4 @@
-"""Rules of the status of workloads, budgets, quotas, claims of volumes, namespaces, Services and Ingresses."""
+"""Rules of the status of workloads, budgets, quotas, claims of volumes and namespaces."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import is_native, quantity_problems, quota_resource_problems
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,
     duplicate,
-    forbidden_field,
     required,
     too_long,
     unsupported,
 )
 from trio_sched.simulator.validation.meta.numbers import negative_problems
 from trio_sched.simulator.validation.meta.selectors import key_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 StatusProblems = Callable[[Json, Json], Iterator[FieldProblem]]
 """What is wrong with the new status of an object: its fields before and after."""
@@ -42,7 +41,6 @@ _RESIZE_STATUSES: Final = (
     "NodeResizeInfeasible",
     "NodeResizePending",
 )
-_ADDRESS_MODES: Final = ("Proxy", "VIP")
 
 
 def _status(fields: Json) -> Json:
@@ -95,7 +93,6 @@ DAEMON_SET: Final = counters(
     *("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration"),
     *("updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
 )
-AUTOSCALER: Final = counters("currentReplicas", "desiredReplicas")
 
 
 def budget_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
@@ -171,35 +168,3 @@ def _claimed_resource_problems(name: str, path: str) -> Iterator[FieldProblem]:
         yield bad_value(path, name, problem)
     elif is_native(name) and name != "storage":
         yield unsupported(path, name, ("storage",))
-
-
-def service_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with the status of a Service."""
-    addresses = (_status(new).get("loadBalancer") or {}).get("ingress") or []
-    if addresses and (new.get("spec") or {}).get("type") != "LoadBalancer":
-        yield forbidden_field("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
-        return
-    for index, address in enumerate(addresses):
-        where = f"status.loadBalancer.ingress[{index}]"
-        ip, mode = address.get("ip"), address.get("ipMode")
-        yield from _address_problems(address, where)
-        if mode is not None and not ip:
-            yield forbidden_field(f"{where}.ipMode", "may not be specified when `ip` is not set")
-        elif mode is not None and mode not in _ADDRESS_MODES:
-            yield unsupported(f"{where}.ipMode", mode, _ADDRESS_MODES)
-
-
-def ingress_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with the status of an Ingress."""
-    for index, address in enumerate((_status(new).get("loadBalancer") or {}).get("ingress") or ()):
-        yield from _address_problems(address, f"status.loadBalancer.ingress[{index}]")
-
-
-def _address_problems(address: Json, path: str) -> Iterator[FieldProblem]:
-    ip, host = address.get("ip"), address.get("hostname")
-    if ip and (problem := names.ip_address(ip)):
-        yield bad_value(f"{path}.ip", ip, problem)
-    if host and (problem := names.subdomain(host)):
-        yield bad_value(f"{path}.hostname", host, problem)
-    if host and names.parse_address(host) is not None:
-        yield bad_value(f"{path}.hostname", host, "must be a DNS name, not an IP address")

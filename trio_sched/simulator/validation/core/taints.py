@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -15,7 +16,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     unsupported,
 )
 from trio_sched.simulator.validation.meta.selectors import key_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 

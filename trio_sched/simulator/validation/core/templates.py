@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.pods import template_problems
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, required
 from trio_sched.simulator.validation.meta.metadata import immutable
 from trio_sched.simulator.validation.meta.numbers import negative_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def pod_template_problems(fields: Json) -> Iterator[FieldProblem]:

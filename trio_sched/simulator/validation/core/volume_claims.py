@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -15,7 +16,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     unsupported,
 )
 from trio_sched.simulator.validation.meta.selectors import label_selector_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES: Final = ("Block", "Filesystem")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.environment import field_problems, resource_field_problems
 from trio_sched.simulator.validation.core.volume_claims import claim_spec_problems
 from trio_sched.simulator.validation.meta import names
@@ -21,7 +22,7 @@ from trio_sched.simulator.validation.meta.field_problems import (
     unsupported,
 )
 from trio_sched.simulator.validation.meta.metadata import template_metadata_problems
-from trio_sched.simulator.validation.meta.shapes import Json, fields_of
+from trio_sched.simulator.validation.meta.shapes import fields_of
 
 _PROJECTIONS: Final = ("secret", "downwardAPI", "configMap", "serviceAccountToken")
 """The API server drops the other two, whose feature gates are off by default."""

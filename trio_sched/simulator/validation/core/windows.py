@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.pods.containers import placed_containers
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _NETBIOS_DOMAIN: Final = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
@@ -66,15 +67,13 @@ def host_process_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
     """What is wrong with containers that run as processes of the host: all of a pod do so, or none."""
     of_pod = _host_process(spec)
     count = found = 0
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            own = _host_process(container)
-            count += 1
-            found += bool(of_pod if own is None else own)
-            if None not in (of_pod, own) and of_pod != own:
-                detail = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
-                where = f"{path}.{kind}[{index}].securityContext.windowsOptions.hostProcess"
-                yield bad_value(where, own, detail)
+    for container, where in placed_containers(spec, path):
+        own = _host_process(container)
+        count += 1
+        found += bool(of_pod if own is None else own)
+        if None not in (of_pod, own) and of_pod != own:
+            detail = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
+            yield bad_value(f"{where}.securityContext.windowsOptions.hostProcess", own, detail)
     if found and found != count:
         detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
         yield bad_value(path, "", detail)

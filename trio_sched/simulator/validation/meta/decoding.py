@@ -17,7 +17,8 @@ from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import quote
 from trio_sched.errors import nearest_name
 from trio_sched.objects.quantity import QuantityError, parse_nano
-from trio_sched.simulator.validation.meta.shapes import Json, fields_of, is_well_formed
+from trio_sched.simulator.raw_objects import Json
+from trio_sched.simulator.validation.meta.shapes import fields_of, is_well_formed
 
 _WORDS: Final = {
     "string": "a text; put it in quotes",

@@ -1,11 +1,10 @@
 """What is wrong with fields of an object, in the words of the API server."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 
 class FieldProblem(msgspec.Struct, frozen=True):

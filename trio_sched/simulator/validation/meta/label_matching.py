@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trio_sched.simulator.validation.meta.shapes import Json
+from trio_sched.simulator.raw_objects import Json
 
 
 def matches_labels(selector: Json, labels: Mapping[str, str]) -> bool:

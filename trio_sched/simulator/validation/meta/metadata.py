@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -13,7 +14,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     forbidden_field,
     required,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _NAME_CHECKS: Final[Mapping[str, names.Check]] = {
     "namespaces": names.dns_label,
@@ -142,10 +142,3 @@ def same(left: object, right: object) -> bool:
 
 
 _EMPTY: Final[tuple[object, ...]] = (None, {}, [], "", 0, False)
-
-
-def forbidden_fields(value: Json, path: str, fields: tuple[str, ...], detail: str) -> Iterator[FieldProblem]:
-    """Each of *fields* that is set in *value*."""
-    for field in fields:
-        if value.get(field) not in (None, False, [], {}, ""):
-            yield forbidden_field(f"{path}.{field}", detail)

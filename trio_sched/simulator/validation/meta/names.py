@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, wraps
 from typing import Final
 
@@ -39,6 +40,7 @@ _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]+")
 _ENV: Final = re.compile(r"[ -<>-~]+")
 _HTTP_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _PATH_SEGMENT_TABOO: Final = re.compile(r"[/%]")
 
 _SUBDOMAIN_RULE: Final = (
@@ -77,30 +79,6 @@ def subdomain(text: str) -> str | None:
     if len(text) > 253:
         return _too_long(253)
     return None if _SUBDOMAIN.fullmatch(text) else _SUBDOMAIN_RULE
-
-
-def wildcard_subdomain(text: str) -> str | None:
-    """A subdomain whose first label is an asterisk, as in hosts of Ingresses."""
-    if len(text) > 253:
-        return _too_long(253)
-    if text.startswith("*.") and _SUBDOMAIN.fullmatch(text[2:]):
-        return None
-    return (
-        "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
-        "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
-        r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-    )
-
-
-def full_domain(text: str) -> str | None:
-    """A domain of two or more labels, perhaps with a dot at its end."""
-    name = text.removesuffix(".")
-    if problem := subdomain(name):
-        return problem
-    labels = name.split(".")
-    if len(labels) < 2:
-        return "should be a domain with at least two segments separated by dots"
-    return next(filter(None, map(dns_label, labels)), None)
 
 
 def domain_prefixed_path(text: str) -> str | None:
@@ -212,23 +190,13 @@ def port_number(number: int) -> str | None:
     return None if 0 < number < 65536 else "must be between 1 and 65535, inclusive"
 
 
-def parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that *text* is; numbers may have leading zeros, as in fields that always took them."""
-    try:
-        found = ipaddress.ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
-    except ValueError:
-        return None
-    return None if "%" in text else found
-
-
-_LEADING_ZEROS: Final = re.compile(r"(?<![0-9])0+(?=[0-9])")
-
-
 def ip_address(text: str) -> str | None:
-    """An IPv4 or IPv6 address, see `parse_address`."""
-    if parse_address(text) is None:
-        return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    return None
+    """An IPv4 or IPv6 address; numbers may have leading zeros, as in fields that always took them."""
+    with suppress(ValueError):
+        if "%" not in text:
+            ipaddress.ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
+            return None
+    return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def cidr(text: str) -> str | None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value
-from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def negative_problems(value: Json, path: str, *fields: str) -> Iterator[FieldProblem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -14,7 +15,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     required,
 )
 from trio_sched.simulator.validation.meta.metadata import label_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def label_selector_problems(selector: Json | None, path: str) -> Iterator[FieldProblem]:

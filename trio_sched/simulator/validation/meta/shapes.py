@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from attrs import frozen
 
-Json = dict[str, Any]
+from trio_sched.simulator.raw_objects import Json
 
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _INT64: Final = (-(1 << 63), (1 << 63) - 1)
@@ -123,8 +123,3 @@ def _python_type(type_: str) -> Any:
     if container == "map":
         return dict.__class_getitem__((str, _python_type(inner)))
     return _SCALARS[type_] if type_ in _SCALARS else _struct_of(type_)
-
-
-def dicts(value: Any) -> list[Json]:
-    """The mappings in *value*, if it is a list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.statuses import condition_problems
 from trio_sched.simulator.validation.core.volumes import driver_name_problems
 from trio_sched.simulator.validation.meta import names
@@ -23,7 +24,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     unsupported,
 )
 from trio_sched.simulator.validation.meta.selectors import node_selector_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 from trio_sched.simulator.validation.resource.device_parts import (
     binding_problems,
     name_problems,

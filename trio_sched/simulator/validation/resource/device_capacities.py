@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.objects.quantity import NANO, parse_nano
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,
@@ -13,7 +14,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     forbidden_field,
     required,
 )
-from trio_sched.simulator.validation.meta.shapes import Json
 from trio_sched.simulator.validation.resource.device_parts import size_problems
 
 _MAX_VALUES: Final = 10

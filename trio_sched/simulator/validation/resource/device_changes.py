@@ -1,7 +1,7 @@
 """What may change in claims of devices and in resource slices; for the status of claims see `claim_status`."""
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value
-from trio_sched.simulator.validation.meta.shapes import Json
 
 
 def claim_changes(old: Json, new: Json) -> list[FieldProblem]:

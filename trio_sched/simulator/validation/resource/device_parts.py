@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -17,7 +18,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     unsupported,
 )
 from trio_sched.simulator.validation.meta.selectors import key_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 
 _MAX_CONDITIONS: Final = 4
 EFFECTS: Final = ("NoExecute", "NoSchedule", "None")

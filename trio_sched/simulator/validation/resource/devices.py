@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from trio_sched.cel.errors import CompileError
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import is_extended
 from trio_sched.simulator.validation.core.volumes import driver_name_problems
 from trio_sched.simulator.validation.meta import names
@@ -22,7 +23,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
 )
 from trio_sched.simulator.validation.meta.metadata import template_metadata_problems
 from trio_sched.simulator.validation.meta.selectors import key_problems
-from trio_sched.simulator.validation.meta.shapes import Json
 from trio_sched.simulator.validation.resource.device_parts import (
     EFFECTS,
     name_problems,

@@ -1,21 +1,22 @@
-"""Simulated taints by condition: nodes that are not ready, under pressure or cordoned are tainted.
+"""Nodes that are not ready, under pressure or cordoned are tainted, and pods of unreachable nodes count as not ready.
 
-Source: the node lifecycle controller of Kubernetes.
+Source: the node lifecycle controller of Kubernetes. That finds out by itself that a kubelet has stopped; here the
+condition of the node is the first to say so. Where a kubelet says that its node is not ready, it goes on to say which
+of the pods are.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import trio
 from attrs import define, field
 
+from trio_sched.simulator.controllers.controller import Controller
+from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.eviction_rates import EvictionRates, readiness, zone_of
-from trio_sched.simulator.controllers.work_queue import WorkQueue
-from trio_sched.simulator.endpoints.api_server import ApiServer
-from trio_sched.simulator.kubelets.pod_states import condition_of
+from trio_sched.simulator.kubelets.pod_states import condition_of, is_ready, is_unreachable
+from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-
-Json = dict[str, Any]
 
 _REACT_SECONDS: Final = 0.1
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -49,28 +50,26 @@ def wanted_taints(fields: Json) -> list[tuple[str, str]]:
 
 
 @define(eq=False)
-class NodeTaints:
+class NodeLifecycleController(Controller):
     """Adds and removes the taints of nodes whose conditions change; those of the beginning stay as they are.
 
-    Taints that evict pods come one node after the other, by the `EvictionRates` of zones.
+    Taints that evict pods come one node after the other, by the `EvictionRates` of zones. Pods of nodes that were ready
+    and are unreachable now are marked as not ready.
     """
 
-    server: ApiServer
-    _steps: WorkQueue = field(factory=WorkQueue, init=False)
     _rates: EvictionRates = field(factory=EvictionRates, init=False)
     _lost: dict[str, None] = field(factory=dict, init=False)
     """The nodes that are not ready and whose pods are not evicted yet."""
+    _events: EventRecorder = field(init=False)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether taints are to be changed."""
-        return self._steps.is_busy
+    @_events.default
+    def _recorder(self) -> EventRecorder:
+        return EventRecorder(self.server, "node-controller")
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the controller; never returns."""
-        stop = self.server.store.collection("nodes").listen(self._on_node)
-        task_status.started()
-        await self._steps.run(stop)
+    def start(self) -> None:
+        """Follow the nodes."""
+        self.listen("nodes", self._on_node)
+        self.listen("nodes", self._on_unreachable_node)
 
     def _on_node(self, change: Change) -> None:
         key, current, previous = change.current.key, change.current.fields, change.previous
@@ -145,6 +144,30 @@ class NodeTaints:
         if not taints:
             del fresh["taints"]
         write_fields(self.server.state, self.server.state.types.core("nodes"), node, spec=fresh)
+
+    def _on_unreachable_node(self, change: Change) -> None:
+        before = change.previous
+        if before is not None and readiness(before.fields) == "True" and is_unreachable(change.current.fields):
+            self._steps.plan(self._mark_pods, change.current.key, _REACT_SECONDS)
+
+    def _mark_pods(self, key: str) -> None:
+        node: StoredObject | None = self.server.store.get("nodes", key)
+        if node is None or not is_unreachable(node.fields):
+            return
+        types = self.server.state.types
+        self._events.normal(types.core("nodes"), node, "NodeNotReady", f"Node {key} status is now: NodeNotReady")
+        for pod in list(self.server.store.collection("pods").objects.values()):
+            if pod.fields["spec"].get("nodeName") == key and is_ready(pod.fields):
+                self._mark(pod)
+
+    def _mark(self, pod: StoredObject) -> None:
+        status, ready = pod.fields["status"], condition_of(pod.fields, "Ready")
+        assert ready is not None, "the pod is ready"
+        no = {**ready, "status": "False", "lastTransitionTime": self.server.state.timestamp()}
+        conditions = [no if one is ready else one for one in status["conditions"]]
+        pods = self.server.state.types.core("pods")
+        marked = write_fields(self.server.state, pods, pod, status={**status, "conditions": conditions})
+        self._events.warning(pods, marked, "NodeNotReady", "Node is not ready")
 
 
 def _wanted(node: StoredObject | None) -> list[tuple[str, str]]:
