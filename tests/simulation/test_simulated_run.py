@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import trio
+from attrs import evolve
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
-from trio_sched.simulation.simulated_run import Plan, run_simulation
+from trio_sched.simulation.simulated_run import Plan, run_plan, run_simulation
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.testing.cluster_settings import cluster_settings
@@ -122,3 +123,26 @@ async def test_plugins_make_real_requests_in_no_simulated_time(
     assert Asking.log[0] == 0
     assert Asking.log[-1] == 5
     assert "blocks the scheduler" not in caplog.text
+
+
+def test_equal_seeds_run_tasks_in_the_same_order() -> None:
+    class Racing(PluginBase):
+        @hookimpl
+        async def run(self) -> None:
+            async def note(number: int) -> None:
+                for _ in range(30):
+                    type(self).log.append(number)
+                    await trio.lowlevel.checkpoint()
+
+            async with trio.open_nursery() as nursery:
+                for number in range(3):
+                    nursery.start_soon(note, number)
+
+    orders: list[list[Any]] = []
+    for seed in (0, 0, 1):
+        Racing.log.clear()
+        run_plan(evolve(plan_with(Racing), seed=seed), lambda _decided, _all: None)
+        orders.append(list(Racing.log))
+    assert len(orders[0]) == 90
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]

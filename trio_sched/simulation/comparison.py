@@ -1,14 +1,16 @@
 """Two outcomes of the same pods: which of them are elsewhere, and why."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import partial
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from trio_sched.engine.evaluation.pod_explanation import NodeScore, PodExplanation
 from trio_sched.simulation.explanations import Explanation
 from trio_sched.simulation.outcome import Outcome
+from trio_sched.simulation.simulated_run import Plan
 
 EXPLAINED: Final = 200
 """So many pods that have moved are explained at most."""
@@ -69,14 +71,15 @@ def moved_pods(first: Outcome, second: Outcome) -> dict[str, tuple[str, str]]:
     return dict(sorted(moved.items(), key=lambda item: (bool(item[1][1]), item[0])))
 
 
-def to_explain(first: Outcome, second: Outcome, others: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """The pods to explain at the end of the second run, with their nodes.
+def compare_plans(first: Plan, second: Plan, run: Callable[[Plan], Outcome]) -> Comparison:
+    """Simulate both with *run*; the pods that have moved are explained at the end of the second."""
+    outcome = run(first)
+    return compare_outcomes(outcome, run(evolve(second, explained=partial(_to_explain, outcome))))
 
-    Args:
-        first: the outcome of the first run.
-        second: that of the second.
-        others: pods of schedulers that are not simulated.
-    """
+
+def _to_explain(first: Outcome, second: Outcome) -> dict[str, tuple[str, ...]]:
+    """The pods to explain at the end of the second run, with their nodes; none of schedulers that are not simulated."""
+    others = {pod for group in second.waiting if group.reason == "OtherScheduler" for pod in group.pods}
     moved = [(pod, nodes) for pod, nodes in moved_pods(first, second).items() if pod not in others]
     return {pod: tuple(node for node in nodes if node) for pod, nodes in moved[:EXPLAINED]}
 

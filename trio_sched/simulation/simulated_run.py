@@ -12,8 +12,9 @@ import trio
 from attrs import define, evolve, field, frozen
 
 from trio_sched.config.schema import ClientConnection
-from trio_sched.daemon.assembly import assemble
-from trio_sched.daemon.plugins.plugin_http import BlockingTransport
+from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.memory import freeze_garbage_collector
+from trio_sched.daemon.plugins.plugin_http import BlockingTransport, HttpTransport
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
@@ -21,21 +22,15 @@ from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.documents.go_text import printable_lines
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.explanations import explain_pods
 from trio_sched.simulation.history import History
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
+from trio_sched.simulation.simulated_cluster import run_cluster, same_order
 from trio_sched.simulation.stall_detector import StallDetector
-from trio_sched.simulator import (
-    ApiServer,
-    Controllers,
-    populate,
-    run_kubelets,
-    serve,
-    trio_clock,
-)
-from trio_sched.simulator.controllers.nodes.node_registration import NodeRegistration
+from trio_sched.simulator import ApiServer, Controllers, jumping_clock, populate, serve, trio_clock
 from trio_sched.simulator.kubelets.kubelet import RUN_SECONDS, annotated_number
 from trio_sched.simulator.kubelets.pod_states import is_unreachable
 from trio_sched.simulator.manifests.arrivals import Arrivals, split_arrivals
@@ -48,6 +43,8 @@ EMBEDDED: Final = ConnectionSettings(server="http://trio-sched.simulator")
 """The address of the embedded server for clients in this process."""
 _HISTORY: Final = 2_000
 """How many changes are kept for watches that resume: nothing interrupts them in a simulation, and each costs memory."""
+_STEP_SECONDS: Final = 0.25
+"""The cluster's time advances so far at least; else each pod would cost several turns of trio's loop of its own."""
 QUIET_SECONDS: Final = 30.0
 """A cluster that has not changed for this long is idle: three times as long as a pod backs off at most."""
 LONGEST_SECONDS: Final = 24 * 3600.0
@@ -61,6 +58,10 @@ def say_on_stderr(line: str) -> None:
 
 Count = Callable[[int, int], None]
 """Is called with the number of pods that have been decided on, and of all pods."""
+
+
+class ExtendersRefused(TrioSchedError):
+    """The configuration has extenders, which simulations have no time for."""
 
 
 @frozen(kw_only=True)
@@ -90,6 +91,30 @@ def scheduler_names(settings: DaemonSettings) -> list[str]:
     return [profile.scheduler_name for profile in settings.config.profiles]
 
 
+def refuse_extenders(settings: DaemonSettings) -> None:
+    """Refuse extenders: simulated time jumps over every wait for the network, so that none could answer in time.
+
+    Raises:
+        ExtendersRefused: there are extenders.
+    """
+    if settings.config.extenders:
+        raise ExtendersRefused(
+            "extenders cannot be asked in simulated time; add --serve to run in real time, or leave them out"
+        )
+
+
+def run_plan(plan: Plan, progress: Count) -> Outcome:
+    """Schedule the cluster of *plan* on a clock that jumps; see `run_simulation`.
+
+    Raises:
+        ManifestError: an object is refused.
+        TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
+    """
+    freeze_garbage_collector()  # nothing of the manifests becomes garbage
+    with same_order(plan.seed):
+        return trio.run(run_simulation, plan, progress, clock=jumping_clock(_STEP_SECONDS))
+
+
 async def run_simulation(plan: Plan, progress: Count) -> Outcome:
     """Schedule the cluster of *plan* on trio's clock and read the outcome.
 
@@ -97,44 +122,30 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
         ManifestError: an object is refused.
         TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
     """
-    clock = trio_clock(plan.begins)
-    server = ApiServer(clock, plan.seed, history_limit=_HISTORY)
-    first, arrivals = split_arrivals(plan.manifests)
-    populate(server, first, plan.leave_out)
+    server = ApiServer(trio_clock(plan.begins), plan.seed, history_limit=_HISTORY)
+    arrivals = _populate(server, plan)
     began, stop = trio.current_time(), trio.Event()
-    history = History(server.store)
-    others = Controllers(server)
+    history, others = History(server.store), Controllers(server)
     activity = Activity(server, frozenset(scheduler_names(plan.settings)), others, arrivals)
-    async with trio.open_nursery() as controllers:
-        await controllers.start(NodeRegistration(server).run)
-        await controllers.start(run_kubelets, server)
-        await controllers.start(others.run)
-        controllers.start_soon(arrivals.run, server, plan.leave_out)
-        async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
-            clients = evolve(clients, of_plugins=BlockingTransport())  # simulated time must not go on meanwhile
-            assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
-            await scheduling.start(partial(run_daemon, assembly, stop=stop))
-            activity.gated = assembly.scheduler.queue.gated
-            activity.retries = lambda: len(assembly.scheduler.queue.retries)
-            trio.lowlevel.add_instrument(
-                StallDetector(lambda: activity.undecided, lambda: assembly.scheduler.queue.counters.incoming)
-            )
-            with activity.followed(progress), history.followed():
-                if plan.for_seconds is None:
-                    settled = await activity.wait_until_idle()
-                else:
-                    await trio.sleep(plan.for_seconds)
-                    settled = activity.is_idle
-            simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
-            gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
-            outcome = read_outcome(
-                server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
-            )
-            explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome))
-            outcome = evolve(outcome, explanations=explanations)
-            stop.set()
-        controllers.cancel_scope.cancel()
-    return outcome
+    requests = BlockingTransport()  # simulated time must not go on meanwhile
+    async with _scheduled(plan, server, arrivals, others, stop, of_plugins=requests) as assembly:
+        queue = assembly.scheduler.queue
+        activity.gated, activity.retries = queue.gated, lambda: len(queue.retries)
+        trio.lowlevel.add_instrument(StallDetector(lambda: activity.undecided, lambda: queue.counters.incoming))
+        with activity.followed(progress), history.followed():
+            if plan.for_seconds is None:
+                settled = await activity.wait_until_idle()
+            else:
+                await trio.sleep(plan.for_seconds)
+                settled = activity.is_idle
+        simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
+        gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
+        outcome = read_outcome(
+            server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
+        )
+        explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome))
+        stop.set()
+    return evolve(outcome, explanations=explanations)
 
 
 async def serve_until_signal(
@@ -154,21 +165,47 @@ async def serve_until_signal(
         OSError: the address cannot be listened on.
         TrioSchedError: the daemon cannot run so, possibly in an exception group.
     """
-    clock = trio_clock(plan.begins)
-    server, stop = ApiServer(clock, plan.seed), trio.Event()
+    server, stop = ApiServer(trio_clock(plan.begins), plan.seed), trio.Event()
+    arrivals = _populate(server, plan)
+    async with trio.open_nursery() as serving:
+        await serving.start(stop_on_signal, stop)
+        url = await serving.start(partial(serve, server, host=host, port=port))
+        async with _scheduled(plan, server, arrivals, Controllers(server), stop, reload=reload):
+            announce(url)
+        serving.cancel_scope.cancel()
+
+
+def _populate(server: ApiServer, plan: Plan) -> Arrivals:
+    """Create what there is at the beginning; returns what comes later.
+
+    Raises:
+        ManifestError: an object is refused.
+    """
     first, arrivals = split_arrivals(plan.manifests)
     populate(server, first, plan.leave_out)
+    return arrivals
+
+
+@asynccontextmanager
+async def _scheduled(
+    plan: Plan,
+    server: ApiServer,
+    arrivals: Arrivals,
+    controllers: Controllers,
+    stop: trio.Event,
+    *,
+    of_plugins: HttpTransport | None = None,
+    reload: ReloadRequests | None = None,
+) -> AsyncGenerator[Assembly, None]:
+    """Run the cluster of *server* and its scheduler; the block is left when *stop* has ended the scheduler."""
     async with trio.open_nursery() as cluster:
-        await cluster.start(stop_on_signal, stop)
-        url = await cluster.start(partial(serve, server, host=host, port=port))
-        await cluster.start(NodeRegistration(server).run)
-        await cluster.start(run_kubelets, server)
-        await cluster.start(Controllers(server).run)
+        await cluster.start(run_cluster, server, controllers)
         cluster.start_soon(arrivals.run, server, plan.leave_out)
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
-            assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
+            clients = evolve(clients, of_plugins=of_plugins)
+            assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=server.now)
             await scheduling.start(partial(run_daemon, assembly, stop=stop, reload=reload))
-            announce(url)
+            yield assembly
         cluster.cancel_scope.cancel()
 
 

@@ -36,6 +36,7 @@ from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
+from trio_sched.simulation.simulated_cluster import run_cluster
 from trio_sched.simulator import (
     EPOCH_OF_TESTS,
     ApiServer,
@@ -44,7 +45,6 @@ from trio_sched.simulator import (
     KubeletPace,
     PretendExtender,
     VolumePace,
-    run_kubelets,
     trio_clock,
 )
 from trio_sched.testing.builders import node
@@ -546,11 +546,10 @@ async def virtual_cluster(
                 await cluster.create(custom_resource_definition(resource))
             for one in beginning:
                 await cluster.create(one)
-            if kubelets:
-                pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace()
-                await nursery.start(partial(run_kubelets, api, pace))
             volume_pace = volumes if isinstance(volumes, VolumePace) else VolumePace() if volumes else None
-            await nursery.start(Controllers(api, volume_pace, keeps_events=True).run)
+            pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace() if kubelets else None
+            run = partial(run_cluster, kubelets=pace, registers_nodes=False)
+            await nursery.start(run, api, Controllers(api, volume_pace, keeps_events=True))
             if scheduler:
                 await cluster.start_scheduler()
             yield cluster

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import trio
 
+from trio_sched.simulation.simulated_cluster import same_order
 from trio_sched.simulator import jumping_clock
 
 T = TypeVar("T")
@@ -35,21 +34,5 @@ def run_virtual(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     Raises:
         RuntimeError: trio runs already; ``await`` the function there.
     """
-    with _same_order():
+    with same_order():
         return trio.run(function, *args, clock=jumping_clock())
-
-
-@contextmanager
-def _same_order() -> Iterator[None]:
-    """Trio shuffles tasks that are ready, but a test that fails must fail again; the switch is trio's own."""
-    run: Any = getattr(getattr(trio, "_core", None), "_run", None)
-    if not hasattr(run, "_ALLOW_DETERMINISTIC_SCHEDULING") or not isinstance(getattr(run, "_r", None), random.Random):
-        yield  # a trio without that switch
-        return
-    before = run._ALLOW_DETERMINISTIC_SCHEDULING
-    run._ALLOW_DETERMINISTIC_SCHEDULING = True
-    run._r.seed(0)
-    try:
-        yield
-    finally:
-        run._ALLOW_DETERMINISTIC_SCHEDULING = before

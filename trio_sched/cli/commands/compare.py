@@ -1,20 +1,17 @@
 """``trio-sched compare``: the same cluster under two configurations, or with two sets of nodes."""
 
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, Final
 
 import click
-import msgspec
-import yaml
 from attrs import evolve, frozen
 
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.simulation_options import (
+    echo_data,
     one_error,
-    refuse_extenders,
-    run_plan,
     set_up_log,
     settings_of,
     simulation_options,
@@ -22,12 +19,10 @@ from trio_sched.cli.commands.simulation_options import (
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import answer_console
-from trio_sched.documents.go_text import printable_lines
 from trio_sched.simulation.cluster_files import ClusterFiles, FileName, cluster_options
-from trio_sched.simulation.comparison import Verdict, compare_outcomes, to_explain
-from trio_sched.simulation.outcome import Outcome
+from trio_sched.simulation.comparison import Verdict, compare_plans
 from trio_sched.simulation.report.comparison_text import comparison_as_data, comparison_as_tables
-from trio_sched.simulation.simulated_run import Plan, scheduler_names
+from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, say_on_stderr, scheduler_names
 
 _CODES: Final = {Verdict.SAME: 0, Verdict.DIFFERENT: 1, Verdict.WORSE: 2}
 
@@ -151,7 +146,7 @@ def compare(
     set_up_log(verbosity)
     cluster = ClusterFiles(files=files, lenient=lenient, strict=strict, patterns=patterns, taken_over=taken_over)
     own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
-    said: set[str] = set()
+    say = cache(say_on_stderr)  # what was said of the other side already is not said again
     with one_error():
         plans: list[Plan] = []
         begin = begins or datetime.now(UTC)
@@ -160,39 +155,21 @@ def compare(
                 settings = settings_of(side.config, feature_gates, selection_of(plugins), own_flags)
                 refuse_extenders(settings)
                 read = evolve(cluster, files=(*files, *side.files)).load
-                manifests = read(scheduler_names(settings), partial(_say, said), progress.begin)
-                plans.append(
-                    Plan(
-                        settings=settings,
-                        manifests=manifests,
-                        seed=seed,
-                        begins=begin,
-                        for_seconds=for_seconds,
-                        say=partial(_say, said),
-                    )
+                plan = Plan(
+                    settings=settings,
+                    manifests=read(scheduler_names(settings), say, progress.begin),
+                    seed=seed,
+                    begins=begin,
+                    for_seconds=for_seconds,
+                    say=say,
                 )
-            first = run_plan(plans[0], progress)
-            second = run_plan(evolve(plans[1], explained=partial(_to_explain, first)), progress)
-        comparison = compare_outcomes(first, second)
+                plans.append(plan)
+            progress.begin("pods decided on")
+            comparison = compare_plans(plans[0], plans[1], partial(run_plan, progress=progress.count))
         if output == "table":
             console = answer_console()
             for part in comparison_as_tables(comparison, (sides[0].name, sides[1].name), every_pod=every_pod):
                 console.print(part)
         else:
-            data = comparison_as_data(comparison)
-            is_json = output == "json"
-            text = msgspec.json.format(msgspec.json.encode(data)) if is_json else yaml.safe_dump(data, sort_keys=False)
-            click.echo(text)
+            echo_data(comparison_as_data(comparison), output)
     return _CODES[comparison.verdict]
-
-
-def _to_explain(first: Outcome, second: Outcome) -> dict[str, tuple[str, ...]]:
-    others = (pod for group in second.waiting if group.reason == "OtherScheduler" for pod in group.pods)
-    return to_explain(first, second, frozenset(others))
-
-
-def _say(said: set[str], line: str) -> None:
-    """On stderr, unless it was *said* of the other side already."""
-    if line not in said:
-        said.add(line)
-        click.echo(printable_lines(line), err=True)

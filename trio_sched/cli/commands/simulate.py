@@ -1,9 +1,6 @@
 """``trio-sched simulate``: schedules a cluster that is described in files."""
 
-import json
 import logging
-import shutil
-import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -11,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
-import trio
 from attrs import frozen
 
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.simulation_options import (
+    echo_data,
     one_error,
-    refuse_extenders,
-    run_plan,
     set_up_log,
     settings_of,
     simulation_options,
@@ -29,12 +23,11 @@ from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.errors import first_leaf
-from trio_sched.kube_client.files import describe_os_error
 from trio_sched.simulation.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.simulation.explanations import CannotExplain, check_explained
 from trio_sched.simulation.outcome import Outcome
-from trio_sched.simulation.simulated_run import Plan, scheduler_names, serve_until_signal
+from trio_sched.simulation.served_cluster import serve_cluster
+from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, scheduler_names
 from trio_sched.simulator.manifests.manifests import Manifest
 
 
@@ -143,12 +136,16 @@ def simulate(
                 for_seconds=for_seconds,
                 explained=lambda _outcome: dict.fromkeys(explained, ()),
             )
-            outcome = run_plan(plan, progress) if address is None else None
+            outcome = None
+            if address is None:
+                progress.begin("pods decided on")
+                outcome = run_plan(plan, progress.count)
         if outcome is not None:
             _show(outcome, output, every_pod=every_pod, every_node=every_node)
         elif address is not None:
             watched = partial(_watched, config, selection_of(plugins))
-            _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
+            reload = ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched)
+            serve_cluster(plan, *address, _announce, reload)
     return ExitCode.OK
 
 
@@ -179,16 +176,10 @@ def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
 
 def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -> None:
     """Print *outcome*; what only another form of it needs is not imported."""
-    if output == "json":
+    if output in ("json", "yaml"):
         from trio_sched.simulation.report.outcome_data import outcome_as_data
 
-        click.echo(msgspec.json.format(msgspec.json.encode(outcome_as_data(outcome)), indent=2))
-    elif output == "yaml":
-        import yaml
-
-        from trio_sched.simulation.report.outcome_data import outcome_as_data
-
-        click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
+        echo_data(outcome_as_data(outcome), output)
     elif output == "html":
         from trio_sched.simulation.report.outcome_page import outcome_as_page
 
@@ -202,41 +193,7 @@ def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -
             console.print(part)
 
 
-def _serve(plan: Plan, host: str, port: int, reload: ReloadRequests) -> None:
-    """Serve until a signal; the kubeconfig exists as long as the cluster.
-
-    Raises:
-        click.ClickException: the address cannot be listened on.
-        BaseExceptionGroup: of all other errors.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="trio-sched-"))
-    refused: OSError | None = None
-    try:
-        trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig"), reload))
-    except* OSError as group:
-        refused = first_leaf(group)
-    finally:
-        shutil.rmtree(folder)
-    if refused is not None:
-        raise click.ClickException(f"cannot serve at {host}:{port}: {describe_os_error(refused)}")
-
-
-def _announce(path: Path, url: str) -> None:
-    path.write_text(json.dumps(_kubeconfig(url), indent=2), encoding="utf-8")
-    click.echo(
-        f"The cluster is alive at {url}. In another terminal:\n\n  kubectl --kubeconfig {path} get pods -A -o wide\n"
-    )
+def _announce(url: str, kubeconfig: Path) -> None:
+    command = f"kubectl --kubeconfig {kubeconfig} get pods -A -o wide"
+    click.echo(f"The cluster is alive at {url}. In another terminal:\n\n  {command}\n")
     click.echo("Ctrl-C ends it.", err=True)
-
-
-def _kubeconfig(url: str) -> dict[str, object]:
-    """JSON is YAML; it has a token only because kubectl prompts for a password otherwise."""
-    name = "trio-sched-simulator"
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": name,
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "clusters": [{"name": name, "cluster": {"server": url}}],
-        "users": [{"name": name, "user": {"token": "anybody"}}],
-    }

@@ -8,24 +8,20 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-import trio
+import msgspec
 
-from trio_sched.cli.commands.progress import Progress
 from trio_sched.cli.commands.run import daemon_settings
-from trio_sched.cli.flags.flags import MissingFeatureError, parse_flags
+from trio_sched.cli.flags.flags import parse_flags
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.startup.prepare import prepare
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.logs.log_setup import LogSettings, set_up_logging
-from trio_sched.daemon.memory import freeze_garbage_collector
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.documents.durations import parse_duration
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
-from trio_sched.simulation.outcome import Outcome
-from trio_sched.simulation.simulated_run import EMBEDDED, Plan, run_simulation
-from trio_sched.simulator import jumping_clock
+from trio_sched.simulation.simulated_run import EMBEDDED
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,8 +29,6 @@ _LATEST: Final = 221_845_392_000.0
 """The beginning of the year 9000: enough is left for a simulation."""
 _OUTCOMES: Final = 2
 """The verbosity of the daemon from which on its log says what becomes of pods."""
-_STEP_SECONDS: Final = 0.25
-"""The cluster's time advances so far at least; else each pod would cost several turns of trio's loop of its own."""
 
 
 def read_time(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
@@ -134,28 +128,14 @@ def settings_of(
     return daemon_settings(prepared, registry)
 
 
-def refuse_extenders(settings: DaemonSettings) -> None:
-    """Refuse extenders: simulated time jumps over every wait for the network, so that none could answer in time.
+def echo_data(data: Any, output: str) -> None:
+    """Print *data* as JSON or YAML."""
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+    else:
+        import yaml  # takes long
 
-    Raises:
-        MissingFeatureError: there are extenders.
-    """
-    if settings.config.extenders:
-        raise MissingFeatureError(
-            "extenders cannot be asked in simulated time; add --serve to run in real time, or leave them out"
-        )
-
-
-def run_plan(plan: Plan, progress: Progress) -> Outcome:
-    """Simulate *plan*.
-
-    Raises:
-        ManifestError: an object is refused.
-        TrioSchedError: the daemon cannot run so, possibly in an exception group.
-    """
-    progress.begin("pods decided on")
-    freeze_garbage_collector()  # nothing of the manifests becomes garbage
-    return trio.run(run_simulation, plan, progress.count, clock=jumping_clock(_STEP_SECONDS))
+        click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from trio_sched.simulation.comparison import Comparison, Verdict
-from trio_sched.simulation.node_usage import total_usage
-from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.outcome_data import outcome_as_data
+from trio_sched.simulation.report.sections import facts
 from trio_sched.simulation.tables import line, table
-from trio_sched.simulation.units import duration, heading
+from trio_sched.simulation.units import heading
 
 Json = dict[str, Any]
 
@@ -49,7 +48,7 @@ def comparison_as_tables(
 def _side_by_side(comparison: Comparison, names: tuple[str, str]) -> Table:
     rows = table("Side by side", "", "FIRST", "SECOND", right=("FIRST", "SECOND"))
     rows.add_row("", *names)
-    for (what, first), (_what, second) in zip(_facts(comparison.first), _facts(comparison.second), strict=True):
+    for (what, first), (_what, second) in zip(facts(comparison.first), facts(comparison.second), strict=True):
         rows.add_row(what, first, second)
     pools = [{pool.name: pool for pool in side.pools} for side in (comparison.first, comparison.second)]
     for name in sorted(pools[0].keys() | pools[1].keys()):
@@ -61,19 +60,6 @@ def _side_by_side(comparison: Comparison, names: tuple[str, str]) -> Table:
                 texts = ("-" if share is None else f"{100 * share:.1f}%" for share in stranded)
                 rows.add_row(f"pool {name}: {heading(resource)} fragmented", *texts)
     return rows
-
-
-def _facts(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    usage, time = total_usage(node.usage for node in outcome.nodes), outcome.time_to_schedule
-    yield "nodes", str(len(outcome.nodes))
-    yield "pods placed", str(len(outcome.placements))
-    yield "pods pending", str(outcome.waiting_pods)
-    yield "pods preempted", str(len(outcome.evictions))
-    yield "CPU requested", f"{100 * usage.share('cpu'):.1f}%"
-    yield "memory requested", f"{100 * usage.share('memory'):.1f}%"
-    yield "to schedule, p50", "-" if time is None else duration(time.p50)
-    yield "to schedule, p99", "-" if time is None else duration(time.p99)
-    yield "had come to rest", "yes" if outcome.settled else "no"
 
 
 def _moves(comparison: Comparison, *, every_pod: bool) -> Iterator[RenderableType]:

@@ -3,13 +3,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from outcomes import outcome
 
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.simulation.history import Timeline
-from trio_sched.simulation.missing_pods import MissingPods
-from trio_sched.simulation.node_usage import NodeGroup, NodeReport, Usage
-from trio_sched.simulation.outcome import Eviction, Outcome, Placement, Waiting
 from trio_sched.simulation.report.outcome_page import outcome_as_page
 
 EVIL = "<script>alert('x')</script>\"'&"
@@ -56,43 +54,11 @@ class Reader(HTMLParser):
         return [(style, title) for (name, style), (other, title) in pairs if (name, other) == ("class", "title")]
 
 
-def usage(cpu: int, *, of: int = 4000, pods: int = 1) -> Usage:
-    return Usage(
-        pods=pods,
-        pods_allocatable=10,
-        requested={"cpu": cpu, "memory": 0},
-        allocatable={"cpu": of, "memory": 8 << 30},
-    )
-
-
-def outcome(name: str = "n", *, nodes: int = 1, cpu: int = 1000, timeline: Timeline | None = None) -> Outcome:
-    reports = tuple(NodeReport(name=f"{name}{i}", pool=name, zone=name, usage=usage(cpu)) for i in range(nodes))
-    group = NodeGroup(name=name, nodes=nodes, usage=usage(cpu), fragmentation={"cpu": 0.25, "memory": None})
-    placed = Placement(namespace=name, pod=name, workload=name, node=name, phase=name, seconds_to_schedule=1.0)
-    return Outcome(
-        placements=(placed,),
-        waiting=(Waiting(reason=name, message=name, pods=(name,) * 30),),
-        missing=(MissingPods(namespace=name, kind=name, workload=name, pods=2, message=name),),
-        evictions=(Eviction(pod=name, by=name, node=name, at_seconds=3.0),),
-        claims=(),
-        devices=(),
-        groups=(),
-        nodes=reports,
-        pools=(group,),
-        zones=(group,),
-        time_to_schedule=None,
-        timeline=timeline
-        or Timeline(arrivals=(0.0, 5.0), placements=(1.0,), preemptions=(3.0,), requested=((0.0, 0, 0),)),
-        simulated_seconds=10.0,
-        settled=True,
-    )
-
-
 def test_everything_is_on_the_page(small_cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["simulate", "-f", str(small_cluster), "-o", "html", "--explain", "web-1"]
     assert main(arguments) == ExitCode.OK
     page = Reader(capsys.readouterr().out)
-    for heading in ("Pools", "Nodes", "Timeline", "Pending", "Preemptions", "Why: default/web-1"):
+    for heading in ("Pools", "Nodes (requested of allocatable)", "Timeline", "Pending", "Why: default/web-1"):
         assert heading in page.words
     assert "default/huge" in page.text
     assert "0/2 nodes are available: 2 Insufficient cpu." in page.text

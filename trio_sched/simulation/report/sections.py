@@ -1,0 +1,331 @@
+"""The sections of the report of an `Outcome`: what each is called, when it is shown, its columns and rows.
+
+The tables, the page and the data (JSON, YAML) are drawn from them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from trio_sched.simulation.node_usage import NodeGroup, Usage, total_usage
+from trio_sched.simulation.outcome import Outcome, Placement
+from trio_sched.simulation.units import amount, duration, label
+
+Row = Sequence[Any]
+
+_ALL_NODES: Final = 100
+"""Clusters with more are summarised."""
+_MOST_USED: Final = 20
+
+
+@frozen
+class Names:
+    """A cell with names, of which tables and the page show the first few."""
+
+    all: tuple[str, ...]
+
+
+@frozen
+class Share:
+    """A cell that says how much is requested of what nodes offer."""
+
+    text: str
+    of_one: float
+
+
+@frozen
+class Column:
+    """One column."""
+
+    head: str
+    """Empty for one that only the data have."""
+    key: str = ""
+    """The name of the property in the data; empty for one that only is shown."""
+    is_number: bool = False
+    text: Callable[[Any], str] = str
+    """How values other than `Names`, `Share` and lines are shown."""
+
+
+def _number(head: str, key: str = "", text: Callable[[Any], str] = str) -> Column:
+    return Column(head, key, is_number=True, text=text)
+
+
+@frozen
+class Section:
+    """One section; the cells of a row are texts, numbers, seconds, `Names`, `Share`, or a list of lines."""
+
+    key: str
+    """The name of the property in the data."""
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+    is_shown: bool = field(kw_only=True)
+    """Whether tables and the page have it, if it has rows for instance; the data always do."""
+    left_out: str = ""
+    """Says what is not among the rows."""
+    option: str = "--output json has all"
+    """The option that shows what is left out."""
+    note: str = ""
+    """What a reader of the page may have to be told."""
+
+    @is_shown.default
+    def _has_rows(self) -> bool:
+        return bool(self.rows)
+
+    @property
+    def shown_columns(self) -> tuple[Column, ...]:
+        """The columns of tables and the page."""
+        return tuple(column for column in self.columns if column.head)
+
+    def shown_rows(self) -> Iterator[list[Any]]:
+        """The cells in these columns: texts, `Names`, `Share` and lists of lines."""
+        for row in self.rows:
+            yield [
+                cell if isinstance(cell, Names | Share | list) else column.text(cell)
+                for column, cell in zip(self.columns, row, strict=True)
+                if column.head
+            ]
+
+    def data(self) -> list[dict[str, Any]]:
+        """The rows for JSON and YAML."""
+        columns = [(position, column.key) for position, column in enumerate(self.columns) if column.key]
+        return [{key: _as_data(row[position]) for position, key in columns} for row in self.rows]
+
+
+def _as_data(cell: Any) -> Any:
+    return list(cell.all) if isinstance(cell, Names) else round(cell, 3) if isinstance(cell, float) else cell
+
+
+def report_sections(
+    outcome: Outcome, *, most_rows: int | None, every_pod: bool = False, every_node: bool = False
+) -> Iterator[Section]:
+    """The sections, in order.
+
+    Args:
+        outcome: what to report.
+        most_rows: how many workloads, reasons and preemptions there are at most; None: all, and nodes by their names.
+        every_pod: where each pod is, instead of each workload.
+        every_node: all nodes, however many there are.
+    """
+    yield _pods(outcome) if every_pod else _workloads(outcome, most_rows)
+    yield _nodes(outcome, most_rows, every_node=every_node)
+    yield _node_groups("pools", "Pools", "Pool", outcome.pools, outcome.resources)
+    are_zones = {zone.name for zone in outcome.zones} != {"-"}
+    yield _node_groups("zones", "Zones", "Zone", outcome.zones, outcome.resources, is_shown=are_zones)
+    yield Section(
+        "claims",
+        "Claims for volumes",
+        columns=(
+            Column("Namespace", "namespace"),
+            Column("Class", "storageClass"),
+            _number("Bound", "bound"),
+            _number("Pending", "pending"),
+        ),
+        rows=[(one.namespace, one.storage_class, one.bound, one.pending) for one in outcome.claims],
+    )
+    yield Section(
+        "devices",
+        "Devices",
+        columns=(
+            Column("Driver", "driver"),
+            Column("Pool", "pool"),
+            _number("Devices", "count"),
+            _number("Allocated", "allocated"),
+            _number("Tainted", "tainted"),
+        ),
+        rows=[(one.driver, one.pool, one.count, one.allocated, one.tainted) for one in outcome.devices],
+    )
+    yield Section(
+        "podGroups",
+        "Pod groups",
+        columns=(
+            Column("Namespace", "namespace"),
+            Column("Group", "name"),
+            _number("Min", "minCount", lambda count: str(count or "-")),
+            _number("Placed", "placed"),
+            _number("Pending", "pending"),
+            Column("Why pending", "message"),
+        ),
+        rows=[(one.namespace, one.name, one.min_count, one.placed, one.pending, one.message) for one in outcome.groups],
+    )
+    yield Section(
+        "preempted",
+        "Preempted",
+        columns=(
+            _number("After", "atSeconds", duration),
+            Column("Pod", "pod"),
+            Column("Made room for", "by"),
+            Column("On node", "node"),
+        ),
+        rows=[(one.at_seconds, one.pod, one.by, one.node) for one in outcome.evictions[:most_rows]],
+        left_out=_more(outcome.evictions, most_rows, "pods that made room"),
+    )
+    yield Section(
+        "pending",
+        "Pending",
+        columns=(_number("Pods"), Column("Reason", "reason"), Column("Why", "message"), Column("For example", "pods")),
+        rows=[(len(one.pods), one.reason, one.message, Names(one.pods)) for one in outcome.waiting[:most_rows]],
+        left_out=_more(outcome.waiting, most_rows, "reasons"),
+    )
+    yield Section(
+        "notCreated",
+        "Could not be created",
+        columns=(
+            Column("Namespace", "namespace"),
+            Column("Workload"),
+            Column("", "kind"),
+            Column("", "workload"),
+            _number("Pods", "pods"),
+            Column("Why", "message"),
+        ),
+        rows=[
+            (one.namespace, f"{one.kind} {one.workload}", one.kind, one.workload, one.pods, one.message)
+            for one in outcome.missing[:most_rows]
+        ],
+        left_out=_more(outcome.missing, most_rows, "workloads"),
+    )
+
+
+def facts(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """The summary: names and values."""
+    usage, time = total_usage(node.usage for node in outcome.nodes), outcome.time_to_schedule
+    yield "nodes", str(len(outcome.nodes))
+    yield "pods placed", str(len(outcome.placements))
+    yield "pods pending", str(outcome.waiting_pods)
+    yield "pods preempted", str(len(outcome.evictions))
+    yield "CPU requested", f"{100 * usage.share('cpu'):.1f}%"
+    yield "memory requested", f"{100 * usage.share('memory'):.1f}%"
+    yield "to schedule, p50", "-" if time is None else duration(time.p50)
+    yield "to schedule, p99", "-" if time is None else duration(time.p99)
+    yield "had come to rest", "yes" if outcome.settled else "no"
+
+
+def _more(rows: Sequence[object], most_rows: int | None, what: str) -> str:
+    more = 0 if most_rows is None else len(rows) - most_rows
+    return f"and {more} more {what}" if more > 0 else ""
+
+
+def _workloads(outcome: Outcome, most_rows: int | None) -> Section:
+    """The largest workloads."""
+    pool_of = {node.name: node.pool for node in outcome.nodes}
+    zone_of = {node.name: node.zone for node in outcome.nodes}
+    workloads: dict[tuple[str, str], list[Placement]] = {}
+    for placement in outcome.placements:
+        workloads.setdefault((placement.namespace, placement.workload), []).append(placement)
+    rows: list[Row] = []
+    largest = sorted(workloads.items(), key=lambda item: -len(item[1]))[:most_rows]
+    for (namespace, workload), placements in sorted(largest):
+        nodes = {placement.node for placement in placements}
+        pools = _counted(pool_of.get(placement.node, "unknown node") for placement in placements)
+        where = f"node {min(nodes)}" if len(nodes) == 1 else pools
+        zones = _counted(zone_of.get(placement.node, "-") for placement in placements)
+        rows.append((namespace, workload, len(placements), len(nodes), where, zones))
+    more = len(workloads) - len(largest)
+    return Section(
+        "placements",
+        "Placements",
+        columns=(
+            Column("Namespace"),
+            Column("Workload"),
+            _number("Pods"),
+            _number("Nodes"),
+            Column("Where"),
+            Column("Zones"),
+        ),
+        rows=rows,
+        left_out=f"and {more} smaller workloads" if more else "",
+        option="--pods shows every pod",
+    )
+
+
+def _counted(names: Iterable[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(Counter(names).items()))
+
+
+def _pods(outcome: Outcome) -> Section:
+    return Section(
+        "placements",
+        "Placements",
+        columns=(
+            Column("Namespace", "namespace"),
+            Column("Pod", "pod"),
+            Column("", "workload"),
+            Column("Node", "node"),
+            Column("Phase", "phase"),
+            Column("", "secondsToSchedule"),
+        ),
+        rows=[
+            (one.namespace, one.pod, one.workload, one.node, one.phase, one.seconds_to_schedule)
+            for one in outcome.placements
+        ],
+    )
+
+
+def _nodes(outcome: Outcome, most_rows: int | None, *, every_node: bool) -> Section:
+    what, shown = "Nodes", list(outcome.nodes)
+    is_summary = len(shown) > _ALL_NODES and not every_node
+    if is_summary:
+        what = f"The {_MOST_USED} most used of {len(shown)} nodes"
+        shown = sorted(shown, key=lambda node: (-node.use, node.pool, node.name))[:_MOST_USED]
+    elif most_rows is not None:
+        shown.sort(key=lambda node: (node.pool, node.name))
+    return Section(
+        "nodes",
+        f"{what} (requested of allocatable)",
+        columns=(
+            Column("Node", "name"),
+            Column("Pool", "pool"),
+            Column("Zone", "zone"),
+            *_usage_columns(outcome.resources),
+        ),
+        rows=[(node.name, node.pool, node.zone, *_usage_cells(node.usage, outcome.resources)) for node in shown],
+        left_out="--nodes shows all of them" if is_summary else "",
+        option="",
+    )
+
+
+def _node_groups(
+    key: str, title: str, head: str, groups: Iterable[NodeGroup], resources: tuple[str, ...], *, is_shown: bool = True
+) -> Section:
+    rows = []
+    for group in groups:
+        shares = [(name, share) for name in resources if (share := group.fragmentation.get(name)) is not None]
+        fragmented = ", ".join(f"{name} {100 * share:.0f}%" for name, share in shares) or "-"
+        exact = {name: None if share is None else round(share, 4) for name, share in group.fragmentation.items()}
+        rows.append((group.name, group.nodes, *_usage_cells(group.usage, resources), fragmented, exact))
+    return Section(
+        key=key,
+        title=title,
+        columns=(
+            Column(head, "name"),
+            _number("Nodes", "nodes"),
+            *_usage_columns(resources),
+            Column("Fragmented"),
+            Column("", "fragmentation"),
+        ),
+        rows=rows,
+        is_shown=is_shown,
+        note="Fragmented is the share of what is free that lies on nodes without room for a typical pod: "
+        "the median of the pods that request this resource.",
+    )
+
+
+def _usage_columns(resources: Iterable[str]) -> Iterator[Column]:
+    yield _number("Pods")
+    for resource in resources:
+        yield _number(label(resource))
+    yield from (Column("", key) for key in ("pods", "podsAllocatable", "requested", "allocatable"))
+
+
+def _usage_cells(usage: Usage, resources: Iterable[str]) -> Iterator[Any]:
+    yield f"{usage.pods}/{usage.pods_allocatable}"
+    for resource in resources:
+        requested, allocatable = usage.requested.get(resource, 0), usage.allocatable.get(resource, 0)
+        if allocatable:
+            of_all = f"{amount(resource, requested)}/{amount(resource, allocatable)}"
+            yield Share(f"{of_all} {100 * requested // allocatable:>3}%", usage.share(resource))
+        else:
+            yield "-"
+    yield from (usage.pods, usage.pods_allocatable, dict(usage.requested), dict(usage.allocatable))
