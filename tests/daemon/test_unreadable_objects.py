@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from stage import Stage
 from trio.testing import MockClock
 
-from trio_sched.kube_client.changes import Change, Changes, Listed
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import node, pod

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trio_sched.daemon.watching.event_handlers import EventHandlers
-from trio_sched.kube_client.changes import Changes, Listed
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.plugin_api import Action
 
 

@@ -3,7 +3,7 @@ from stored_objects import Store
 from trio import Nursery
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.kube_client.changes import Change, Changes
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node
 

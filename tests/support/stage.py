@@ -14,7 +14,7 @@ from trio_sched.engine.evaluation.decision import Decision, ScheduleResult
 from trio_sched.engine.queue.backoff_queues import BackoffQueues
 from trio_sched.engine.queue.pod_heap import PodHeap
 from trio_sched.engine.queue.unschedulable_pods import UnschedulablePods
-from trio_sched.kube_client.changes import Change, Changes
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, EventRegistration, Status, hookimpl, on, unschedulable

@@ -10,8 +10,8 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.kube_client.changes import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.storage.persistent_volume import PersistentVolumeClaim
 from trio_sched.plugin_api import Action, Code, CycleState, Handle, KindNotWatched, WriteConflict, hookimpl

@@ -14,8 +14,8 @@ from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
-from trio_sched.kube_client.changes import Change, Changes
 from trio_sched.kube_client.pods import patch_pod_status
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Code, Status, failure
 from trio_sched.testing import node, pod

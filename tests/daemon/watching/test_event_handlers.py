@@ -12,7 +12,7 @@ from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.kube_client.changes import Change, Changes, Listed
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, Resource
 from trio_sched.testing import node, pod

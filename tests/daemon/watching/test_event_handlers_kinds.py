@@ -11,8 +11,8 @@ from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
-from trio_sched.kube_client.changes import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.resource.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.plugin_api import (

@@ -3,7 +3,7 @@ from msgspec.structs import replace
 from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
-from trio_sched.kube_client.changes import Change, Changes
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api import Action, Resource
 from trio_sched.testing import node, pod

@@ -29,7 +29,7 @@ from trio_sched.engine.queue.cluster_changes import (
     pod_update_events,
 )
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.kube_client.changes import Change, Changes, Listed
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError

@@ -12,11 +12,11 @@ from attrs import define, field
 
 from trio_sched.daemon.watching.event_handlers import EventHandlers
 from trio_sched.daemon.watching.watched_kinds import Watched, kind_of
-from trio_sched.kube_client.changes import Changes, Listed
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.watch import Reflector, WatchErrorLog
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource

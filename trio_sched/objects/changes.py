@@ -4,9 +4,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from trio_sched.kube_client.kinds import T
+from trio_sched.objects.metadata import WireObject
 
 _O = TypeVar("_O")
+_T = TypeVar("_T", bound=WireObject)
 _Key = tuple[str, str]
 
 
@@ -48,13 +49,13 @@ class Changes(Struct, Generic[_O], frozen=True):
     relisted: bool = False
 
 
-def difference(known: dict[_Key, T], fresh: dict[_Key, T]) -> list[Change[T]]:
+def difference(known: dict[_Key, _T], fresh: dict[_Key, _T]) -> list[Change[_T]]:
     """The changes between two lists; deletions first, so that the resources they free are free for the others.
 
     An object of the same name with another UID is another object: the old one was deleted.
     """
-    deleted: list[Change[T]] = []
-    other: list[Change[T]] = []
+    deleted: list[Change[_T]] = []
+    other: list[Change[_T]] = []
     for key, old in known.items():
         new = fresh.get(key)
         if new is None or new.metadata.uid != old.metadata.uid:
