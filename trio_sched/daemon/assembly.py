@@ -42,15 +42,15 @@ from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watching.event_handlers import EventHandlers
-from trio_sched.daemon.watching.object_cache import ObjectCache
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
+from trio_sched.daemon.watching.delivery import Delivery
+from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.daemon.watching.watch_reconnect import WatchReconnect
 from trio_sched.daemon.watching.watched_kinds import by_kind, check_kind
 from trio_sched.daemon.watching.watches import Watches
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.work_pool import WorkPool
 from trio_sched.engine.cache import Cache
+from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.hook_times import HookTimes
 from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
@@ -113,7 +113,7 @@ class Assembly:
     wall_clock: Callable[[], datetime]
     scheduler: Scheduler
     event_handlers: EventHandlers
-    object_cache: ObjectCache
+    delivery: Delivery
     recorder: EventRecorder
     bind_pool: WorkPool
     hook_scopes: HookScopes
@@ -135,7 +135,6 @@ class Assembly:
     watch_reconnect: WatchReconnect
     hook_times: HookTimes
     plugin_trace: PluginTrace
-    unassigned: UnassignedPods
     waiting: WaitingPods
     loader: ProfileLoader
     http: PluginHttp
@@ -181,11 +180,11 @@ def assemble(
         ExtenderError: the certificates of an extender are not usable.
     """
     config, gates = settings.config, settings.gates
-    unassigned, waiting, pods_in_pre_bind = UnassignedPods(), WaitingPods(), PodsInPreBind()
+    waiting, pods_in_pre_bind, object_waits = WaitingPods(), PodsInPreBind(), ObjectWaits()
     pods_available, backoff_changed = WakeUp(), WakeUp()
-    object_cache, metrics = ObjectCache(), MetricRecorder()
-    scheduler = _scheduler(settings, unassigned, object_cache, random)
-    queue = scheduler.queue
+    metrics = MetricRecorder()
+    scheduler = _scheduler(settings, random)
+    queue, object_cache = scheduler.queue, scheduler.object_cache
     queue.on_move = log_queue_move
 
     def wake() -> None:
@@ -224,12 +223,9 @@ def assemble(
         extenders = Extenders.from_config(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
         )
-        extender_scheduling = ExtenderScheduling(
-            scheduler=scheduler, unassigned=unassigned, extenders=extenders, tracer=tracer
-        )
+        extender_scheduling = ExtenderScheduling(scheduler=scheduler, extenders=extenders, tracer=tracer)
     failure_handler = FailureHandler(
         scheduler=scheduler,
-        unassigned=unassigned,
         recorder=recorder,
         status_writer=status_writer,
         requeued=backoff_changed.set,
@@ -250,19 +246,13 @@ def assemble(
     )
     event_handlers = EventHandlers(
         scheduler=scheduler,
-        unassigned=unassigned,
-        object_cache=object_cache,
-        wake=wake,
         reject_waiting=waiting.reject_deleted,
-        is_set_aside=(lambda _key: False) if extender_scheduling is None else extender_scheduling.waits,
-        groups=scheduler.cache.groups,
         move_on_pod_add=gates.enabled("GangScheduling"),
         declared_features=gates.enabled("NodeDeclaredFeatures"),
-        metrics=metrics,
     )
+    delivery = Delivery(event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics)
     schedule_one = ScheduleOne(
         scheduler=scheduler,
-        unassigned=unassigned,
         binding=binding,
         failure_handler=failure_handler,
         recorder=recorder,
@@ -271,11 +261,11 @@ def assemble(
         extender_scheduling=extender_scheduling,
         tracer=tracer,
     )
-    if scheduler.cache.groups is not None:
-        schedule_one.pod_groups = _pod_groups(schedule_one, preemption_executor, object_cache, clients.main, gates)
+    if gates.enabled("GenericWorkload"):
+        schedule_one.pod_groups = _pod_groups(schedule_one, preemption_executor, clients.main, gates)
     watches = Watches(
         client=clients.main,
-        event_handlers=event_handlers,
+        delivery=delivery,
         random=random,
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders),
@@ -285,8 +275,7 @@ def assemble(
     plugin_metrics = PluginMetricRegistry()
     parts = HandleParts(
         scheduler=scheduler,
-        object_cache=object_cache,
-        unassigned=unassigned,
+        object_waits=object_waits,
         waiting=waiting,
         preemption_executor=preemption_executor,
         extenders=extenders,
@@ -317,7 +306,7 @@ def assemble(
         wall_clock=wall_clock,
         scheduler=scheduler,
         event_handlers=event_handlers,
-        object_cache=object_cache,
+        delivery=delivery,
         recorder=recorder,
         bind_pool=bind_pool,
         hook_scopes=hook_scopes,
@@ -334,7 +323,6 @@ def assemble(
         blocking_hooks=BlockingHooks(hook_times, settings.plugin_budget_seconds),
         hook_times=hook_times,
         plugin_trace=plugin_trace,
-        unassigned=unassigned,
         waiting=waiting,
         loader=loader,
         loaded=loaded,
@@ -371,7 +359,6 @@ def assemble(
 def _pod_groups(
     loop: ScheduleOne,
     preemption_executor: PreemptionExecutor,
-    object_cache: ObjectCache,
     client: KubeClient,
     gates: FeatureGates,
 ) -> SchedulePodGroups:
@@ -380,20 +367,17 @@ def _pod_groups(
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 
-    states, binding = loop.scheduler.cache.groups, loop.binding
-    assert states is not None
+    scheduler, binding = loop.scheduler, loop.binding
     status_writer = binding.status_writer
     reporter = PodGroupReporter(
         client=client,
         pool=status_writer.pool,
         recorder=loop.recorder,
-        object_cache=object_cache,
+        object_cache=scheduler.object_cache,
         wall_clock=status_writer.wall_clock,
     )
     return SchedulePodGroups(
-        scheduler=loop.scheduler,
-        states=states,
-        unassigned=loop.unassigned,
+        scheduler=scheduler,
         binding=binding,
         failure_handler=loop.failure_handler,
         waiting=binding.waiting,
@@ -417,9 +401,7 @@ def _pod_groups(
     )
 
 
-def _scheduler(
-    settings: DaemonSettings, unassigned: UnassignedPods, object_cache: ObjectCache, random: Random
-) -> Scheduler:
+def _scheduler(settings: DaemonSettings, random: Random) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
     config, gates = settings.config, settings.gates
     options = ResourceOptions(
@@ -428,8 +410,10 @@ def _scheduler(
     )
     pop_from_backoff = gates.enabled("SchedulerPopFromBackoffQ")
     with_groups = gates.enabled("GenericWorkload")
+    in_cache = structs.replace(options, device_claims=gates.enabled("DRANodeAllocatableResources"))
+    cache = Cache(in_cache, groups=PodGroupStates(is_followed=with_groups))
     queue = SchedulingQueue(
-        get_unassigned_pod=unassigned.get,
+        get_unassigned_pod=cache.unassigned.get,
         backoff=Backoff(
             config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, align_to_window=pop_from_backoff
         ),
@@ -442,11 +426,9 @@ def _scheduler(
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
     # decisions do not depend on it.
     sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
-    in_cache = structs.replace(options, device_claims=gates.enabled("DRANodeAllocatableResources"))
     return Scheduler(
-        cache=Cache(in_cache, groups=PodGroupStates() if with_groups else None),
+        cache=cache,
         queue=queue,
         rng=random,
-        dependencies=object_cache.dependencies,
         measurements=Measurements(time.perf_counter, sample_gap),
     )

@@ -184,7 +184,7 @@ class Reloader:
         backoff = scheduler.queue.backoff
         assembly.loaded = loaded
         assembly.event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
-        assembly.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
+        scheduler.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
         assembly.preemption_executor.parallelism = config.parallelism
         assembly.hook_times.replace(hook for hook in loaded.prepared.hooks if not hook.built_in)
         assembly.plugin_trace.install(loaded.prepared.hooks)
@@ -196,7 +196,7 @@ class Reloader:
             )
         )
         scheduler.exchange_profiles(loaded.prepared, now=now)
-        assembly.event_handlers.profiles_changed(assembly.watches.pods.objects)
+        assembly.event_handlers.profiles_changed(assembly.watches.pods.objects, now=now)
         for waiting in list(assembly.waiting.by_uid.values()):  # the plugins that they wait on are gone
             waiting.reject("", "the configuration of the scheduler has changed")
         assembly.pods_available.set()

@@ -22,7 +22,6 @@ from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import skipped_deleting
 from trio_sched.engine.cache import CacheError
@@ -48,7 +47,6 @@ class ScheduleOne:
     """Schedules one pod after the other."""
 
     scheduler: Scheduler
-    unassigned: UnassignedPods
     binding: BindingCycle
     failure_handler: FailureHandler
     recorder: EventRecorder
@@ -183,7 +181,7 @@ class ScheduleOne:
 
     def skip_pod_schedule(self, info: QueuedPodInfo) -> bool:
         """Whether there is no point in scheduling the pod."""
-        pod = self.unassigned.get(info.key) or info.pod
+        pod = self.scheduler.cache.unassigned.get(info.key) or info.pod
         if pod.metadata.deletion_timestamp:
             log_line(log, V3, "Skip schedule deleting pod", {"pod": info.key})
             self.recorder.record(skipped_deleting(pod))

@@ -27,6 +27,13 @@ class Change(Struct, Generic[_O], frozen=True):
     old: _O | None
     new: _O | None
 
+    @property
+    def subject(self) -> _O:
+        """The object now, or as it was last."""
+        found = self.new if self.new is not None else self.old
+        assert found is not None
+        return found
+
 
 class Listed(Struct, Generic[_O], frozen=True):
     """The first batch: all objects."""

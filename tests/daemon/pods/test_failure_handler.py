@@ -40,7 +40,6 @@ class Failing(ReportingAssembly):
         parts = self.assembly
         self.handler = FailureHandler(
             scheduler=parts.scheduler,
-            unassigned=parts.event_handlers.unassigned,
             recorder=parts.recorder,
             status_writer=parts.schedule_one.failure_handler.status_writer,
             requeued=lambda: self.calls.append(trio.current_time()),
@@ -124,7 +123,7 @@ async def test_a_pod_whose_attempt_failed_backs_off(failing: Failing, autojump_c
 async def test_events_during_the_attempt_are_taken_into_account(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     outcome = failing.decide(info)
-    failing.assembly.event_handlers.nodes_changed(Changes([Change("ADDED", None, node("large", cpu=128))], "1"))
+    failing.assembly.delivery.nodes_changed(Changes([Change("ADDED", None, node("large", cpu=128))], "1"))
     failing.handler.handle(info, outcome)
     assert info.key in failing.queue.backing_off
     assert info.key not in failing.queue.unschedulable

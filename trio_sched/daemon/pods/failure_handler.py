@@ -12,7 +12,6 @@ from trio_sched.daemon.logs.failure_log import log_plugin_failures
 from trio_sched.daemon.logs.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import failed_scheduling
 from trio_sched.engine.evaluation.decision import SchedulingFailure
@@ -30,7 +29,6 @@ class FailureHandler:
     """Deals with pods that were popped and not bound."""
 
     scheduler: Scheduler
-    unassigned: UnassignedPods
     recorder: EventRecorder
     status_writer: PodStatusWriter
     requeued: Callable[[], None]
@@ -47,7 +45,7 @@ class FailureHandler:
         """
         if info.trace is not None:
             info.trace.failed(outcome.status)
-        known, now = self.unassigned.get(info.key), trio.current_time()
+        known, now = self.scheduler.cache.unassigned.get(info.key), trio.current_time()
         self.metrics.not_scheduled(info, now, rejected=outcome.status.is_rejected)
         problem = self.scheduler.requeue(info, outcome, known, now=now, assumed_pod=assumed_pod)
         if problem is not None:
