@@ -157,6 +157,23 @@ class Assembly:
         """The settings in force."""
         return self.loaded.settings
 
+    def put_in_force(self, loaded: LoadedProfiles) -> None:
+        """Schedule with *loaded* from now on; to be called between two pods. Nothing here waits, or can fail."""
+        scheduler, config, now = self.scheduler, loaded.settings.config, trio.current_time()
+        self.loaded = loaded
+        self.event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
+        scheduler.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
+        self.preemption_executor.parallelism = config.parallelism
+        # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
+        self.hook_times.replace(hook for hook in loaded.prepared.hooks if not hook.built_in)
+        self.plugin_trace.install(loaded.prepared.hooks)
+        align_to_window = scheduler.queue.backoff.align_to_window
+        scheduler.queue.replace_backoff(
+            Backoff(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, align_to_window=align_to_window)
+        )
+        scheduler.exchange_profiles(loaded.prepared, now=now)
+        self.event_handlers.profiles_changed(self.watches.pods.objects, now=now)
+
 
 def assemble(
     settings: DaemonSettings,
@@ -291,16 +308,9 @@ def assemble(
     )
     loader = ProfileLoader(scheduler=scheduler, parts=parts)
     loaded = loader.load(settings)
-    scheduler.install(loaded.prepared)
-    event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
-    object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
     hook_times = HookTimes(time.perf_counter)
-    # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
-    hook_times.install(hook for hook in loaded.prepared.hooks if not hook.built_in)
-    plugin_trace = PluginTrace(hook_times, selector=settings.trace_plugins)
-    plugin_trace.install(loaded.prepared.hooks)
     reloads, cache_checks = ReloadCounters(), CacheChecks()
-    return Assembly(
+    assembly = Assembly(
         clients=clients,
         random=random,
         wall_clock=wall_clock,
@@ -322,7 +332,7 @@ def assemble(
         extenders=extenders,
         blocking_hooks=BlockingHooks(hook_times, settings.plugin_budget_seconds),
         hook_times=hook_times,
-        plugin_trace=plugin_trace,
+        plugin_trace=PluginTrace(hook_times, selector=settings.trace_plugins),
         waiting=waiting,
         loader=loader,
         loaded=loaded,
@@ -354,6 +364,8 @@ def assemble(
             pods=watches.pods,
         ),
     )
+    assembly.put_in_force(loaded)
+    return assembly
 
 
 def _pod_groups(
@@ -403,7 +415,7 @@ def _pod_groups(
 
 def _scheduler(settings: DaemonSettings, random: Random) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
-    config, gates = settings.config, settings.gates
+    gates = settings.gates
     options = ResourceOptions(
         pod_level=gates.enabled("PodLevelResources"),
         pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
@@ -414,9 +426,7 @@ def _scheduler(settings: DaemonSettings, random: Random) -> Scheduler:
     cache = Cache(in_cache, groups=PodGroupStates(is_followed=with_groups))
     queue = SchedulingQueue(
         get_unassigned_pod=cache.unassigned.get,
-        backoff=Backoff(
-            config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, align_to_window=pop_from_backoff
-        ),
+        backoff=Backoff(align_to_window=pop_from_backoff),
         max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
         pop_from_backoff=pop_from_backoff,
         groups_skip_hints=with_groups,

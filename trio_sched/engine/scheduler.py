@@ -110,7 +110,7 @@ class Scheduler:
 
     def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
         """Schedule with *profiles*; see `prepare_profiles`. To be called before the first pod."""
-        self.install(self.prepare_profiles(profiles, extenders=extenders))
+        self._install(self.prepare_profiles(profiles, extenders=extenders))
 
     def prepare_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> PreparedProfiles:
         """Get *profiles* ready to be scheduled with; nothing changes yet.
@@ -133,12 +133,12 @@ class Scheduler:
         Attempts that have found a node go on with the profile that they began with. All pods in the queue are looked
         at again, by their profile's pre_enqueue first; the attempts under way are repeated if they fail.
         """
-        self.install(prepared)
+        self._install(prepared)
         self.invalidate_signatures()
         self.queue.requeue_all(now=now)
 
-    def install(self, prepared: PreparedProfiles) -> None:
-        """Schedule with profiles that are prepared; to be called before the first pod."""
+    def _install(self, prepared: PreparedProfiles) -> None:
+        """Schedule with profiles that are prepared; nothing that was found out with former ones is forgotten here."""
         self.profiles = prepared.profiles
         self.measurements.keep_profiles(prepared.profiles)
         for name, profile in prepared.profiles.items():
