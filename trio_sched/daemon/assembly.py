@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -38,6 +38,7 @@ from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.pods.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.pods.skipped_pods import SkipPodSchedule
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
@@ -54,6 +55,7 @@ from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.hook_times import HookTimes
 from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
+from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue.backoff import Backoff
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
@@ -64,6 +66,7 @@ from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
+    from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
     from trio_sched.daemon.extenders.extenders import Extenders
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 
@@ -143,8 +146,8 @@ class Assembly:
     """What is scheduled with; a reload replaces it."""
     reloads: ReloadCounters
     cache_checks: CacheChecks
-    tasks: BackgroundTasks = field(factory=lambda: BackgroundTasks(()))
-    """Of the plugins that are scheduled with, once they have started."""
+    tasks: BackgroundTasks
+    """Of the plugins that are scheduled with."""
     leading: trio.Nursery | None = None
     """Holds what only the leader does, while this process leads."""
     ending: trio.Event = field(factory=trio.Event)
@@ -200,9 +203,11 @@ def assemble(
     waiting, pods_in_pre_bind, object_waits = WaitingPods(), PodsInPreBind(), ObjectWaits()
     pods_available, backoff_changed = WakeUp(), WakeUp()
     metrics = MetricRecorder()
-    scheduler = _scheduler(settings, random)
-    queue, object_cache = scheduler.queue, scheduler.object_cache
-    queue.on_move = log_queue_move
+    # The watches are made below; nothing is read from them before they run.
+    scheduler = _scheduler(
+        settings, random, {"Pod": lambda: watches.pods.by_name, "Node": lambda: watches.nodes.by_name}
+    )
+    queue = scheduler.queue
 
     def wake() -> None:
         # Nearly all changes of a cluster move no pod, and waking a task takes longer than finding that out.
@@ -232,6 +237,7 @@ def assemble(
         metrics=metrics,
         parallelism=config.parallelism,
     )
+    skip_pod_schedule = SkipPodSchedule(scheduler=scheduler, recorder=recorder)
     extenders = extender_scheduling = None
     if config.extenders:
         from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
@@ -240,7 +246,12 @@ def assemble(
         extenders = Extenders.from_config(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
         )
-        extender_scheduling = ExtenderScheduling(scheduler=scheduler, extenders=extenders, tracer=tracer)
+        extender_scheduling = ExtenderScheduling(
+            scheduler=scheduler,
+            extenders=extenders,
+            skip_pod_schedule=skip_pod_schedule,
+            tracer=tracer,
+        )
     failure_handler = FailureHandler(
         scheduler=scheduler,
         recorder=recorder,
@@ -268,18 +279,22 @@ def assemble(
         declared_features=gates.enabled("NodeDeclaredFeatures"),
     )
     delivery = Delivery(event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics)
+    pod_groups = None
+    if gates.enabled("GenericWorkload"):
+        pod_groups = _pod_groups(
+            binding, preemption_executor, skip_pod_schedule, extender_scheduling, tracer, clients.main, gates
+        )
     schedule_one = ScheduleOne(
         scheduler=scheduler,
         binding=binding,
         failure_handler=failure_handler,
-        recorder=recorder,
+        skip_pod_schedule=skip_pod_schedule,
         pods_available=pods_available,
         metrics=metrics,
         extender_scheduling=extender_scheduling,
+        pod_groups=pod_groups,
         tracer=tracer,
     )
-    if gates.enabled("GenericWorkload"):
-        schedule_one.pod_groups = _pod_groups(schedule_one, preemption_executor, clients.main, gates)
     watches = Watches(
         client=clients.main,
         delivery=delivery,
@@ -287,7 +302,6 @@ def assemble(
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders),
     )
-    object_cache.pods_and_nodes = {"Pod": lambda: watches.pods.by_name, "Node": lambda: watches.nodes.by_name}
     http = PluginHttp(NetworkTransport() if clients.of_plugins is None else clients.of_plugins)
     plugin_metrics = PluginMetricRegistry()
     parts = HandleParts(
@@ -337,6 +351,7 @@ def assemble(
         loader=loader,
         loaded=loaded,
         http=http,
+        tasks=BackgroundTasks(loaded.background_tasks, loaded.leader_tasks),
         reloads=reloads,
         cache_checks=cache_checks,
         metrics=Metrics(
@@ -369,8 +384,11 @@ def assemble(
 
 
 def _pod_groups(
-    loop: ScheduleOne,
+    binding: BindingCycle,
     preemption_executor: PreemptionExecutor,
+    skip_pod_schedule: SkipPodSchedule,
+    extender_scheduling: ExtenderScheduling | None,
+    tracer: AttemptTracer | None,
     client: KubeClient,
     gates: FeatureGates,
 ) -> SchedulePodGroups:
@@ -379,19 +397,18 @@ def _pod_groups(
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 
-    scheduler, binding = loop.scheduler, loop.binding
-    status_writer = binding.status_writer
+    scheduler, recorder, status_writer = binding.scheduler, binding.recorder, binding.status_writer
     reporter = PodGroupReporter(
         client=client,
         pool=status_writer.pool,
-        recorder=loop.recorder,
+        recorder=recorder,
         object_cache=scheduler.object_cache,
         wall_clock=status_writer.wall_clock,
     )
     return SchedulePodGroups(
         scheduler=scheduler,
         binding=binding,
-        failure_handler=loop.failure_handler,
+        failure_handler=binding.failure_handler,
         waiting=binding.waiting,
         status_writer=status_writer,
         reporter=reporter,
@@ -399,21 +416,25 @@ def _pod_groups(
         eviction=GangEviction(
             client=client,
             pool=status_writer.pool,
-            recorder=loop.recorder,
+            recorder=recorder,
             status_writer=status_writer,
             reporter=reporter,
         ),
-        skip_pod_schedule=loop.skip_pod_schedule,
+        skip_pod_schedule=skip_pod_schedule,
         by_placement=gates.enabled("TopologyAwareWorkloadScheduling"),
         preempts_for_groups=gates.enabled("WorkloadAwarePreemption"),
         preempts_in_background=gates.enabled("SchedulerAsyncPreemption"),
-        metrics=loop.metrics,
-        tracer=loop.tracer,
-        extender_scheduling=loop.extender_scheduling,
+        metrics=binding.metrics,
+        tracer=tracer,
+        extender_scheduling=extender_scheduling,
     )
 
 
-def _scheduler(settings: DaemonSettings, random: Random) -> Scheduler:
+def _scheduler(
+    settings: DaemonSettings,
+    random: Random,
+    pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]],
+) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
     gates = settings.gates
     options = ResourceOptions(
@@ -432,6 +453,7 @@ def _scheduler(settings: DaemonSettings, random: Random) -> Scheduler:
         groups_skip_hints=with_groups,
         groups_back_off=with_groups,
         resource_options=options,
+        on_move=log_queue_move,
     )
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
     # decisions do not depend on it.
@@ -439,6 +461,7 @@ def _scheduler(settings: DaemonSettings, random: Random) -> Scheduler:
     return Scheduler(
         cache=cache,
         queue=queue,
+        object_cache=ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
         rng=random,
         measurements=Measurements(time.perf_counter, sample_gap),
     )

@@ -11,7 +11,7 @@ from datetime import datetime
 from random import Random
 
 import trio
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.metrics.recorder import MetricRecorder
@@ -59,7 +59,7 @@ class LeaderElector:
     random: Random
     record_event: Callable[[LeaseEvent], None]
     """Records that this candidate has become the leader, or is no longer."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
     _stored: StoredLease | None = None
     _observed: ObservedRecord | None = None
 

@@ -24,7 +24,7 @@ class ObjectCache:
     """Is told of the objects that devices are made of."""
     dependencies: KindDependencies = field(factory=KindDependencies)
     """Notes which kinds are read for results that will be cached."""
-    pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], Any]]] = field(factory=dict, init=False)
+    pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], Any]]] = field(factory=dict)
     """Give by namespace and name what the watches of ``Pod`` and ``Node`` have shown."""
     check_kind: Callable[[Watched], None] | None = field(default=None, init=False)
     """Raises `KindNotWatched` for kinds that will never be watched; None as long as it is not known which these are."""

@@ -81,7 +81,7 @@ class Scheduler:
     cache: Cache
     queue: SchedulingQueue
     rng: Random
-    object_cache: ObjectCache = field(init=False)
+    object_cache: ObjectCache = field()
     """What plugins read; after a change of a kind that cached results depend on, call `invalidate_signatures`."""
     measurements: Measurements = field(factory=Measurements)
     plugin_failures: PluginFailures = field(init=False)
@@ -101,8 +101,11 @@ class Scheduler:
     _next_start_node_index: int = field(default=0, init=False)
     """Where the next search for feasible nodes begins; shared by all profiles."""
 
+    @object_cache.default
+    def _make_object_cache(self) -> ObjectCache:
+        return ObjectCache(self.cache.table.devices)
+
     def __attrs_post_init__(self) -> None:
-        self.object_cache = ObjectCache(self.cache.table.devices)
         self.plugin_failures = self.queue.plugin_failures
         self._nominated_rows = NominatedRows(self.cache.table)
         self._refusals = NodeRefusals(self.cache.table)

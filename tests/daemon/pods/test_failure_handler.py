@@ -43,6 +43,7 @@ class Failing(ReportingAssembly):
             recorder=parts.recorder,
             status_writer=parts.schedule_one.failure_handler.status_writer,
             requeued=lambda: self.calls.append(trio.current_time()),
+            metrics=parts.metrics.recorder,
         )
 
     @property

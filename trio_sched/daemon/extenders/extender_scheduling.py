@@ -37,8 +37,6 @@ log = logging.getLogger(__name__)
 
 HandleDecision = Callable[[QueuedPodInfo, Decision, trio.Nursery], Awaitable[None]]
 """Acts on a decision; if a node was found, without a checkpoint before the pod is assumed."""
-SkipPodSchedule = Callable[[QueuedPodInfo], bool]
-"""Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
 
 
 @define(eq=False, kw_only=True)
@@ -47,6 +45,8 @@ class ExtenderScheduling:
 
     scheduler: Scheduler
     extenders: Extenders
+    skip_pod_schedule: Callable[[QueuedPodInfo], bool]
+    """Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
     tracer: AttemptTracer | None = None
     """None if attempts are not traced."""
     _wake_up: WakeUp = field(factory=WakeUp)
@@ -59,14 +59,11 @@ class ExtenderScheduling:
         self._wake_up.set()
         return True
 
-    async def run(
-        self, handle_decision: HandleDecision, skip_pod_schedule: SkipPodSchedule, nursery: trio.Nursery
-    ) -> None:
+    async def run(self, handle_decision: HandleDecision, nursery: trio.Nursery) -> None:
         """Schedule for ever.
 
         Args:
             handle_decision: acts on a decision.
-            skip_pod_schedule: whether a pod must not be scheduled.
             nursery: for pods that need tasks of their own.
         """
         while True:
@@ -75,19 +72,19 @@ class ExtenderScheduling:
                 await self._wake_up.wait()
                 continue
             info.attempt_began = trio.current_time()
-            if not self._must_skip(info, skip_pod_schedule):
+            if not self._must_skip(info):
                 if self.tracer is not None:
                     info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
-                decision = await self._decide(info, skip_pod_schedule)
+                decision = await self._decide(info)
                 if decision is not None:
                     await handle_decision(info, decision, nursery)
             await trio.lowlevel.checkpoint()
 
-    def _must_skip(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> bool:
+    def _must_skip(self, info: QueuedPodInfo) -> bool:
         """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
         known = self.scheduler.cache.unassigned.get(info.key)
         has_profile = info.pod.scheduler_name in self.scheduler.profiles  # a reload can have taken it away
-        if known is None or known.uid != info.uid or not has_profile or skip_pod_schedule(info):
+        if known is None or known.uid != info.uid or not has_profile or self.skip_pod_schedule(info):
             self.scheduler.skip(info)
             if info.trace is not None:
                 info.trace.given_up()
@@ -96,7 +93,7 @@ class ExtenderScheduling:
             info.replace_pod(known)
         return False
 
-    async def _decide(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> Decision | None:
+    async def _decide(self, info: QueuedPodInfo) -> Decision | None:
         """The decision on the pod; None if it is not to be scheduled any more."""
         feasible = self.scheduler.find_feasible_nodes(info)
         if isinstance(feasible, SchedulingFailure):
@@ -105,12 +102,8 @@ class ExtenderScheduling:
         try:
             feasible, result = await self._call_extenders(info, feasible, find_again)
         except _NoneFeasible as unplaced:
-            return None if self._must_skip(info, skip_pod_schedule) else unplaced.outcome
-        return (
-            None
-            if self._must_skip(info, skip_pod_schedule)
-            else self.scheduler.select_host_among(info, feasible, result)
-        )
+            return None if self._must_skip(info) else unplaced.outcome
+        return None if self._must_skip(info) else self.scheduler.select_host_among(info, feasible, result)
 
     async def ask_for_group(self, step: AskExtenders) -> ExtendersAnswer:
         """Call the extenders for a pod of a group that is being scheduled."""

@@ -81,7 +81,7 @@ class SchedulePodGroups:
     """Gate WorkloadAwarePreemption."""
     preempts_in_background: bool
     """Gate SchedulerAsyncPreemption."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
     tracer: AttemptTracer | None = None
     extender_scheduling: ExtenderScheduling | None = None
     places: GangPlaces = field(init=False)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 import trio
-from attrs import define, field
+from attrs import define
 
 from trio_sched.daemon.logs.failure_log import log_plugin_failures
 from trio_sched.daemon.logs.log_lines import attempt_fields, log_line
@@ -33,7 +33,7 @@ class FailureHandler:
     status_writer: PodStatusWriter
     requeued: Callable[[], None]
     """Called when a pod is back in the queue, for the timers."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
 
     def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
         """Requeue the pod (if it still exists), and record why it was not scheduled.
