@@ -11,9 +11,10 @@ import trio
 from contrib.benchmarks.engine import default_profile, scheduler
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import pod
-from trio_sched.daemon.watching.event_handlers import EventHandlers
-from trio_sched.daemon.watching.object_cache import ObjectCache
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
+from trio_sched.daemon.metrics.recorder import MetricRecorder
+from trio_sched.daemon.watching.delivery import Delivery
+from trio_sched.daemon.watching.object_waits import ObjectWaits
+from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding.decoding import Codec
 from trio_sched.kube_client.kinds import POD_KIND
@@ -33,16 +34,13 @@ def run() -> Iterator[Figure]:
 
 def _measure(lines: bytes) -> float:
     made = scheduler(default_profile(), 1_000)
-    event_handlers = EventHandlers(
-        scheduler=made,
-        unassigned=UnassignedPods(),
-        object_cache=ObjectCache(),
+    delivery = Delivery(
+        event_handlers=EventHandlers(scheduler=made, reject_waiting=lambda _uid: False),
+        object_waits=ObjectWaits(),
         wake=lambda: None,
-        reject_waiting=lambda _uid: False,
+        metrics=MetricRecorder(),
     )
-    reflector = Reflector(
-        cast("KubeClient", None), POD_KIND, event_handlers.pods_changed, Random(1), "", lambda *_: None
-    )
+    reflector = Reflector(cast("KubeClient", None), POD_KIND, delivery.pods_changed, Random(1), "", lambda *_: None)
     reflector._known = {}
     codec = Codec(POD_KIND)
     pieces = lines.splitlines(keepends=True)

@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.leader_election import LeaderElectionLost, LeaderElector
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.writes.scheduler_events import LeaseEvent
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
@@ -58,6 +59,7 @@ class Election:
             wall_clock=self.api.now,
             random=Draws(draw),
             record_event=self.recorded.append,
+            metrics=MetricRecorder(),
         )
 
     @property

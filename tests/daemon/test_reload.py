@@ -260,9 +260,9 @@ async def test_what_new_plugins_read_is_watched_before_they_are_asked_and_no_lon
         await cluster.settle()
         assert cluster.placements() == {"default/p": "node-1"}
         assembly = cluster.scheduler.assembly
-        assert Reader.KIND in assembly.object_cache.kinds
+        assert Reader.KIND in assembly.scheduler.object_cache.kinds
         await cluster.reload()
-        assert Reader.KIND not in assembly.object_cache.kinds
+        assert Reader.KIND not in assembly.scheduler.object_cache.kinds
         await cluster.create({**lease, "metadata": {"name": "m", "namespace": "default"}})
         await cluster.settle()
 

@@ -16,12 +16,12 @@ from certificate_files import write_certificate
 from trio.testing import MockClock
 
 from trio_sched.kube_client import binding, events, leases, pods, verbs
-from trio_sched.kube_client.changes import Changes, Listed
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import AlreadyExists, Conflict, ConnectionFailed, NotFound
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.kube_client.watch import list_and_watch
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.event import Event, EventSeries, ObjectReference
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.metadata import ObjectMeta

@@ -16,13 +16,13 @@ from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 from trio_sched.kube_client import watch
-from trio_sched.kube_client.changes import Changes, Listed
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.kinds import LEASE_KIND, NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.reachability import Reachability
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.watch import list_and_watch
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.pod import Pod
 
 SETTINGS = ConnectionSettings(server="http://api.test")

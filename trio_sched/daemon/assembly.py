@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -38,22 +38,24 @@ from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.pods.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.pods.skipped_pods import SkipPodSchedule
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watching.event_handlers import EventHandlers
-from trio_sched.daemon.watching.object_cache import ObjectCache
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
+from trio_sched.daemon.watching.delivery import Delivery
+from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.daemon.watching.watch_reconnect import WatchReconnect
 from trio_sched.daemon.watching.watched_kinds import by_kind, check_kind
 from trio_sched.daemon.watching.watches import Watches
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.work_pool import WorkPool
 from trio_sched.engine.cache import Cache
+from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.hook_times import HookTimes
 from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
+from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue.backoff import Backoff
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
@@ -64,6 +66,7 @@ from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
+    from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
     from trio_sched.daemon.extenders.extenders import Extenders
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 
@@ -113,7 +116,7 @@ class Assembly:
     wall_clock: Callable[[], datetime]
     scheduler: Scheduler
     event_handlers: EventHandlers
-    object_cache: ObjectCache
+    delivery: Delivery
     recorder: EventRecorder
     bind_pool: WorkPool
     hook_scopes: HookScopes
@@ -135,7 +138,6 @@ class Assembly:
     watch_reconnect: WatchReconnect
     hook_times: HookTimes
     plugin_trace: PluginTrace
-    unassigned: UnassignedPods
     waiting: WaitingPods
     loader: ProfileLoader
     http: PluginHttp
@@ -144,8 +146,8 @@ class Assembly:
     """What is scheduled with; a reload replaces it."""
     reloads: ReloadCounters
     cache_checks: CacheChecks
-    tasks: BackgroundTasks = field(factory=lambda: BackgroundTasks(()))
-    """Of the plugins that are scheduled with, once they have started."""
+    tasks: BackgroundTasks
+    """Of the plugins that are scheduled with."""
     leading: trio.Nursery | None = None
     """Holds what only the leader does, while this process leads."""
     ending: trio.Event = field(factory=trio.Event)
@@ -157,6 +159,23 @@ class Assembly:
     def settings(self) -> DaemonSettings:
         """The settings in force."""
         return self.loaded.settings
+
+    def put_in_force(self, loaded: LoadedProfiles) -> None:
+        """Schedule with *loaded* from now on; to be called between two pods. Nothing here waits, or can fail."""
+        scheduler, config, now = self.scheduler, loaded.settings.config, trio.current_time()
+        self.loaded = loaded
+        self.event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
+        scheduler.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
+        self.preemption_executor.parallelism = config.parallelism
+        # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
+        self.hook_times.replace(hook for hook in loaded.prepared.hooks if not hook.built_in)
+        self.plugin_trace.install(loaded.prepared.hooks)
+        align_to_window = scheduler.queue.backoff.align_to_window
+        scheduler.queue.replace_backoff(
+            Backoff(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, align_to_window=align_to_window)
+        )
+        scheduler.exchange_profiles(loaded.prepared, now=now)
+        self.event_handlers.profiles_changed(self.watches.pods.objects, now=now)
 
 
 def assemble(
@@ -181,12 +200,14 @@ def assemble(
         ExtenderError: the certificates of an extender are not usable.
     """
     config, gates = settings.config, settings.gates
-    unassigned, waiting, pods_in_pre_bind = UnassignedPods(), WaitingPods(), PodsInPreBind()
+    waiting, pods_in_pre_bind, object_waits = WaitingPods(), PodsInPreBind(), ObjectWaits()
     pods_available, backoff_changed = WakeUp(), WakeUp()
-    object_cache, metrics = ObjectCache(), MetricRecorder()
-    scheduler = _scheduler(settings, unassigned, object_cache, random)
+    metrics = MetricRecorder()
+    # The watches are made below; nothing is read from them before they run.
+    scheduler = _scheduler(
+        settings, random, {"Pod": lambda: watches.pods.by_name, "Node": lambda: watches.nodes.by_name}
+    )
     queue = scheduler.queue
-    queue.on_move = log_queue_move
 
     def wake() -> None:
         # Nearly all changes of a cluster move no pod, and waking a task takes longer than finding that out.
@@ -216,6 +237,7 @@ def assemble(
         metrics=metrics,
         parallelism=config.parallelism,
     )
+    skip_pod_schedule = SkipPodSchedule(scheduler=scheduler, recorder=recorder)
     extenders = extender_scheduling = None
     if config.extenders:
         from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
@@ -225,11 +247,13 @@ def assemble(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
         )
         extender_scheduling = ExtenderScheduling(
-            scheduler=scheduler, unassigned=unassigned, extenders=extenders, tracer=tracer
+            scheduler=scheduler,
+            extenders=extenders,
+            skip_pod_schedule=skip_pod_schedule,
+            tracer=tracer,
         )
     failure_handler = FailureHandler(
         scheduler=scheduler,
-        unassigned=unassigned,
         recorder=recorder,
         status_writer=status_writer,
         requeued=backoff_changed.set,
@@ -250,43 +274,39 @@ def assemble(
     )
     event_handlers = EventHandlers(
         scheduler=scheduler,
-        unassigned=unassigned,
-        object_cache=object_cache,
-        wake=wake,
         reject_waiting=waiting.reject_deleted,
-        is_set_aside=(lambda _key: False) if extender_scheduling is None else extender_scheduling.waits,
-        groups=scheduler.cache.groups,
         move_on_pod_add=gates.enabled("GangScheduling"),
         declared_features=gates.enabled("NodeDeclaredFeatures"),
-        metrics=metrics,
     )
+    delivery = Delivery(event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics)
+    pod_groups = None
+    if gates.enabled("GenericWorkload"):
+        pod_groups = _pod_groups(
+            binding, preemption_executor, skip_pod_schedule, extender_scheduling, tracer, clients.main, gates
+        )
     schedule_one = ScheduleOne(
         scheduler=scheduler,
-        unassigned=unassigned,
         binding=binding,
         failure_handler=failure_handler,
-        recorder=recorder,
+        skip_pod_schedule=skip_pod_schedule,
         pods_available=pods_available,
         metrics=metrics,
         extender_scheduling=extender_scheduling,
+        pod_groups=pod_groups,
         tracer=tracer,
     )
-    if scheduler.cache.groups is not None:
-        schedule_one.pod_groups = _pod_groups(schedule_one, preemption_executor, object_cache, clients.main, gates)
     watches = Watches(
         client=clients.main,
-        event_handlers=event_handlers,
+        delivery=delivery,
         random=random,
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders),
     )
-    object_cache.pods_and_nodes = {"Pod": lambda: watches.pods.by_name, "Node": lambda: watches.nodes.by_name}
     http = PluginHttp(NetworkTransport() if clients.of_plugins is None else clients.of_plugins)
     plugin_metrics = PluginMetricRegistry()
     parts = HandleParts(
         scheduler=scheduler,
-        object_cache=object_cache,
-        unassigned=unassigned,
+        object_waits=object_waits,
         waiting=waiting,
         preemption_executor=preemption_executor,
         extenders=extenders,
@@ -302,22 +322,15 @@ def assemble(
     )
     loader = ProfileLoader(scheduler=scheduler, parts=parts)
     loaded = loader.load(settings)
-    scheduler.install(loaded.prepared)
-    event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
-    object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
     hook_times = HookTimes(time.perf_counter)
-    # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
-    hook_times.install(hook for hook in loaded.prepared.hooks if not hook.built_in)
-    plugin_trace = PluginTrace(hook_times, selector=settings.trace_plugins)
-    plugin_trace.install(loaded.prepared.hooks)
     reloads, cache_checks = ReloadCounters(), CacheChecks()
-    return Assembly(
+    assembly = Assembly(
         clients=clients,
         random=random,
         wall_clock=wall_clock,
         scheduler=scheduler,
         event_handlers=event_handlers,
-        object_cache=object_cache,
+        delivery=delivery,
         recorder=recorder,
         bind_pool=bind_pool,
         hook_scopes=hook_scopes,
@@ -333,12 +346,12 @@ def assemble(
         extenders=extenders,
         blocking_hooks=BlockingHooks(hook_times, settings.plugin_budget_seconds),
         hook_times=hook_times,
-        plugin_trace=plugin_trace,
-        unassigned=unassigned,
+        plugin_trace=PluginTrace(hook_times, selector=settings.trace_plugins),
         waiting=waiting,
         loader=loader,
         loaded=loaded,
         http=http,
+        tasks=BackgroundTasks(loaded.background_tasks, loaded.leader_tasks),
         reloads=reloads,
         cache_checks=cache_checks,
         metrics=Metrics(
@@ -366,12 +379,16 @@ def assemble(
             pods=watches.pods,
         ),
     )
+    assembly.put_in_force(loaded)
+    return assembly
 
 
 def _pod_groups(
-    loop: ScheduleOne,
+    binding: BindingCycle,
     preemption_executor: PreemptionExecutor,
-    object_cache: ObjectCache,
+    skip_pod_schedule: SkipPodSchedule,
+    extender_scheduling: ExtenderScheduling | None,
+    tracer: AttemptTracer | None,
     client: KubeClient,
     gates: FeatureGates,
 ) -> SchedulePodGroups:
@@ -380,22 +397,18 @@ def _pod_groups(
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 
-    states, binding = loop.scheduler.cache.groups, loop.binding
-    assert states is not None
-    status_writer = binding.status_writer
+    scheduler, recorder, status_writer = binding.scheduler, binding.recorder, binding.status_writer
     reporter = PodGroupReporter(
         client=client,
         pool=status_writer.pool,
-        recorder=loop.recorder,
-        object_cache=object_cache,
+        recorder=recorder,
+        object_cache=scheduler.object_cache,
         wall_clock=status_writer.wall_clock,
     )
     return SchedulePodGroups(
-        scheduler=loop.scheduler,
-        states=states,
-        unassigned=loop.unassigned,
+        scheduler=scheduler,
         binding=binding,
-        failure_handler=loop.failure_handler,
+        failure_handler=binding.failure_handler,
         waiting=binding.waiting,
         status_writer=status_writer,
         reporter=reporter,
@@ -403,50 +416,52 @@ def _pod_groups(
         eviction=GangEviction(
             client=client,
             pool=status_writer.pool,
-            recorder=loop.recorder,
+            recorder=recorder,
             status_writer=status_writer,
             reporter=reporter,
         ),
-        skip_pod_schedule=loop.skip_pod_schedule,
+        skip_pod_schedule=skip_pod_schedule,
         by_placement=gates.enabled("TopologyAwareWorkloadScheduling"),
         preempts_for_groups=gates.enabled("WorkloadAwarePreemption"),
         preempts_in_background=gates.enabled("SchedulerAsyncPreemption"),
-        metrics=loop.metrics,
-        tracer=loop.tracer,
-        extender_scheduling=loop.extender_scheduling,
+        metrics=binding.metrics,
+        tracer=tracer,
+        extender_scheduling=extender_scheduling,
     )
 
 
 def _scheduler(
-    settings: DaemonSettings, unassigned: UnassignedPods, object_cache: ObjectCache, random: Random
+    settings: DaemonSettings,
+    random: Random,
+    pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]],
 ) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
-    config, gates = settings.config, settings.gates
+    gates = settings.gates
     options = ResourceOptions(
         pod_level=gates.enabled("PodLevelResources"),
         pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
     )
     pop_from_backoff = gates.enabled("SchedulerPopFromBackoffQ")
     with_groups = gates.enabled("GenericWorkload")
+    in_cache = structs.replace(options, device_claims=gates.enabled("DRANodeAllocatableResources"))
+    cache = Cache(in_cache, groups=PodGroupStates(is_followed=with_groups))
     queue = SchedulingQueue(
-        get_unassigned_pod=unassigned.get,
-        backoff=Backoff(
-            config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, align_to_window=pop_from_backoff
-        ),
+        get_unassigned_pod=cache.unassigned.get,
+        backoff=Backoff(align_to_window=pop_from_backoff),
         max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
         pop_from_backoff=pop_from_backoff,
         groups_skip_hints=with_groups,
         groups_back_off=with_groups,
         resource_options=options,
+        on_move=log_queue_move,
     )
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
     # decisions do not depend on it.
     sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
-    in_cache = structs.replace(options, device_claims=gates.enabled("DRANodeAllocatableResources"))
     return Scheduler(
-        cache=Cache(in_cache, groups=PodGroupStates() if with_groups else None),
+        cache=cache,
         queue=queue,
+        object_cache=ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
         rng=random,
-        dependencies=object_cache.dependencies,
         measurements=Measurements(time.perf_counter, sample_gap),
     )

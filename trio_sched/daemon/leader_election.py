@@ -11,7 +11,7 @@ from datetime import datetime
 from random import Random
 
 import trio
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.metrics.recorder import MetricRecorder
@@ -21,12 +21,12 @@ from trio_sched.documents.go_text import quote
 from trio_sched.engine.lease_rules import Candidate, ObservedRecord, Step, jittered_retry_period
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client import leases
-from trio_sched.kube_client.changes import Changes, Listed
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound, WriteNotPermitted
 from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.kube_client.leases import StoredLease, record_of
 from trio_sched.kube_client.watch import list_and_watch
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.lease import Lease, LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS, format_micro_time
 from trio_sched.verbosity import V2, V4, V5
@@ -59,7 +59,7 @@ class LeaderElector:
     random: Random
     record_event: Callable[[LeaseEvent], None]
     """Records that this candidate has become the leader, or is no longer."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
     _stored: StoredLease | None = None
     _observed: ObservedRecord | None = None
 

@@ -11,7 +11,7 @@ from attrs import define, frozen
 from trio_sched.daemon.plugins.kind_mistakes import declared_writes, kind_mistakes
 from trio_sched.daemon.plugins.plugin_handle import HandleParts, PluginHandle, SharedObjects
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.daemon.watching.watched_kinds import Watched, declared_resources, wanted_kinds
+from trio_sched.daemon.watching.watched_kinds import declared_resources, wanted_kinds
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.failure_guard import FailureGuards
 from trio_sched.engine.registry.likely_mistakes import likely_mistakes
@@ -19,6 +19,7 @@ from trio_sched.engine.registry.plugin_registry import PluginRegistry, is_built_
 from trio_sched.engine.registry.profile import build_profile
 from trio_sched.engine.scheduler import PreparedProfiles, Scheduler
 from trio_sched.plugin_api.cluster_events import Action
+from trio_sched.plugin_api.custom_resources import Watched
 
 log = logging.getLogger(__name__)
 

@@ -25,11 +25,9 @@ from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watching.watched_kinds import by_kind, check_kind
 from trio_sched.daemon.writes.scheduler_events import reloaded
 from trio_sched.documents.files import read_bytes
 from trio_sched.engine.hooks.hook_failure import describe_error
-from trio_sched.engine.queue.backoff import Backoff
 from trio_sched.errors import TrioSchedError
 
 log = logging.getLogger(__name__)
@@ -178,25 +176,9 @@ class Reloader:
             raise ReloadRefused(f"what its plugins read could not be listed within {RELOAD_LIST_SECONDS:.0f} s")
 
     def _exchange(self, loaded: LoadedProfiles) -> None:
-        """Schedule with *loaded* from now on; nothing here waits, or can fail."""
-        assembly, config = self.assembly, loaded.settings.config
-        scheduler, now = assembly.scheduler, trio.current_time()
-        backoff = scheduler.queue.backoff
-        assembly.loaded = loaded
-        assembly.event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
-        assembly.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
-        assembly.preemption_executor.parallelism = config.parallelism
-        assembly.hook_times.replace(hook for hook in loaded.prepared.hooks if not hook.built_in)
-        assembly.plugin_trace.install(loaded.prepared.hooks)
-        scheduler.queue.replace_backoff(
-            Backoff(
-                config.pod_initial_backoff_seconds,
-                config.pod_max_backoff_seconds,
-                align_to_window=backoff.align_to_window,
-            )
-        )
-        scheduler.exchange_profiles(loaded.prepared, now=now)
-        assembly.event_handlers.profiles_changed(assembly.watches.pods.objects)
+        """Schedule with *loaded* from now on, and end the waits that belong to the former plugins."""
+        assembly = self.assembly
+        assembly.put_in_force(loaded)
         for waiting in list(assembly.waiting.by_uid.values()):  # the plugins that they wait on are gone
             waiting.reject("", "the configuration of the scheduler has changed")
         assembly.pods_available.set()

@@ -21,10 +21,8 @@ from trio_sched.daemon.logs.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
+from trio_sched.daemon.pods.skipped_pods import SkipPodSchedule
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
-from trio_sched.daemon.writes.event_recorder import EventRecorder
-from trio_sched.daemon.writes.scheduler_events import skipped_deleting
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.evaluation.hook_steps import HookSteps
@@ -48,13 +46,12 @@ class ScheduleOne:
     """Schedules one pod after the other."""
 
     scheduler: Scheduler
-    unassigned: UnassignedPods
     binding: BindingCycle
     failure_handler: FailureHandler
-    recorder: EventRecorder
+    skip_pod_schedule: SkipPodSchedule
     pods_available: WakeUp
     """Set when the active queue may have got a pod."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
     extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
     pod_groups: SchedulePodGroups | None = None
@@ -92,7 +89,7 @@ class ScheduleOne:
             await self._run(nursery)
             return
         async with trio.open_nursery() as loops:
-            loops.start_soon(self.extender_scheduling.run, self._handle_decision, self.skip_pod_schedule, nursery)
+            loops.start_soon(self.extender_scheduling.run, self._handle_decision, nursery)
             await self._run(nursery)
 
     async def _run(self, nursery: trio.Nursery) -> None:
@@ -180,15 +177,6 @@ class ScheduleOne:
         outcome = await run_steps(steps, observe)
         profile.observe("PostFilter", status, trio.current_time() - began)
         return outcome
-
-    def skip_pod_schedule(self, info: QueuedPodInfo) -> bool:
-        """Whether there is no point in scheduling the pod."""
-        pod = self.unassigned.get(info.key) or info.pod
-        if pod.metadata.deletion_timestamp:
-            log_line(log, V3, "Skip schedule deleting pod", {"pod": info.key})
-            self.recorder.record(skipped_deleting(pod))
-            return True
-        return self.scheduler.cache.is_assumed(info.uid)
 
     def _assume_and_bind(
         self, info: QueuedPodInfo, placed: ScheduleResult, nursery: trio.Nursery, *, now: float

@@ -41,7 +41,6 @@ from trio_sched.daemon.limits import (
 )
 from trio_sched.daemon.memory import free_memory, freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.metrics.series.loop_lag import watch_event_loop
-from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
 from trio_sched.daemon.serving.listener import log_end, open_listener, shown_address
@@ -196,8 +195,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     services.start_soon(free_memory, assembly.scheduler.forget_unused, assembly.preemption_executor.forget_ended)
     services.start_soon(CacheCheck(assembly=assembly).run)
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
-    tasks = assembly.tasks = BackgroundTasks(assembly.loaded.background_tasks, assembly.loaded.leader_tasks)
-    services.start_soon(tasks.run)
+    services.start_soon(assembly.tasks.run)
     if reload is not None:
         reloader = Reloader(assembly=assembly, requests=reload)
         services.start_soon(reloader.run, services)

@@ -1,4 +1,4 @@
-"""Which pods are on which nodes: those that the API server has confirmed, and those that are assumed.
+"""Which pods there are: those without a node, and which are on which node, confirmed by the API server or assumed.
 
 A pod is assumed (decided, not yet confirmed) or added (confirmed), by UID::
 
@@ -19,6 +19,7 @@ from attrs import define, field
 from msgspec import structs
 
 from trio_sched.engine.pod_group_state import PodGroupStates
+from trio_sched.engine.unassigned_pods import UnassignedPods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus, Pod
@@ -61,14 +62,14 @@ class CachedPod:
 
 @define(eq=False)
 class Cache:
-    """Nodes and the pods on them."""
+    """Nodes, the pods on them, and the pods without a node; only the cache writes the states of pod groups."""
 
     options: ResourceOptions = DEFAULT_OPTIONS
     table: NodeTable = field(factory=NodeTable)
     assumed_count: int = field(default=0, init=False)
     """How many pods are assumed."""
-    groups: PodGroupStates | None = None
-    """The state of pod groups; None without the gate GenericWorkload."""
+    groups: PodGroupStates = field(factory=PodGroupStates)
+    unassigned: UnassignedPods = field(factory=UnassignedPods)
     _pods: dict[str, CachedPod] = field(factory=dict)
     _pods_of_missing_nodes: dict[str, dict[str, PodInfo]] = field(factory=dict)
     """Pods on nodes that do not exist (yet, or any more), by node name."""
@@ -88,7 +89,23 @@ class Cache:
         cached = self._pods.get(uid)
         return cached is not None and cached.assumed
 
-    # --- pods -------------------------------------------------------------------------------------------------------
+    # --- pods without a node ----------------------------------------------------------------------------------------
+
+    def put_unassigned(self, pod: Pod) -> None:
+        """A pod without a node is new, or has another version."""
+        self.unassigned.put(pod)
+        self.groups.add(pod)
+
+    def drop_unassigned(self, pod: Pod) -> None:
+        """A pod without a node is gone, or no profile schedules it any more."""
+        self.unassigned.drop(pod)
+        self.groups.remove(pod)
+
+    def pod_group_changed(self, key: str) -> None:
+        """The object of the pod group called *key* has changed."""
+        self.groups.note_change(key)
+
+    # --- pods on nodes ----------------------------------------------------------------------------------------------
 
     def assume(self, pod: Pod, node_name: str) -> None:
         """*pod* was decided to run on *node_name*; from now on it counts there.
@@ -99,8 +116,7 @@ class Cache:
         if pod.uid in self._pods:
             raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._insert(pod, node_name, pod_resources(pod, self.options), assumed=True)
-        if self.groups is not None:
-            self.groups.assume(pod, node_name)
+        self.groups.assume(pod, node_name)
 
     def forget(self, uid: str) -> bool:
         """The pod *uid* was not bound after all; returns whether it was still assumed.
@@ -114,8 +130,7 @@ class Cache:
         if not cached.assumed:
             raise CacheError(f"pod {uid}({cached.pod.key}) wasn't assumed so cannot be forgotten")
         self._take_out(cached)
-        if self.groups is not None:
-            self.groups.forget(cached.pod)
+        self.groups.forget(cached.pod)
         return True
 
     def add(self, pod: Pod) -> None:
@@ -124,6 +139,7 @@ class Cache:
         Raises:
             CacheError: that was known already.
         """
+        self.unassigned.drop(pod)
         cached = self._pods.get(pod.uid)
         if cached is None:
             self._insert(pod, pod.node_name, pod_resources(pod, self.options), assumed=False)
@@ -133,8 +149,7 @@ class Cache:
             cached.assumed = False
             self.assumed_count -= 1
             self._replace(cached, pod)
-        if self.groups is not None:
-            self.groups.add(pod)
+        self.groups.add(pod)
 
     def update(self, pod: Pod) -> None:
         """A confirmed pod has changed.
@@ -148,8 +163,7 @@ class Cache:
         if cached.assumed:
             raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
         self._replace(cached, pod)
-        if self.groups is not None:
-            self.groups.add(pod)
+        self.groups.add(pod)
 
     def remove(self, uid: str) -> Pod:
         """The pod *uid* is gone; returns it as it was known.
@@ -161,8 +175,7 @@ class Cache:
         if cached is None:
             raise CacheError(f"pod {uid} is not found in scheduler cache, so cannot be removed from it")
         self._take_out(cached)
-        if self.groups is not None:
-            self.groups.remove(cached.pod)
+        self.groups.remove(cached.pod)
         return cached.pod
 
     def _replace(self, cached: CachedPod, pod: Pod) -> None:

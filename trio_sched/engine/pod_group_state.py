@@ -58,11 +58,13 @@ class GroupMembers:
 class PodGroupStates:
     """All groups that have a pod, by ``namespace/name``.
 
-    The cache reports pods that get a node, or lose it, and the event handlers those without one.
+    Only the cache writes them.
 
     Source: the pod group states of kube-scheduler 1.36.
     """
 
+    is_followed: bool = True
+    """Gate GenericWorkload; without it no pod is in a group."""
     _groups: dict[str, GroupMembers] = field(factory=dict)
     _changed: set[str] = field(factory=set)
 
@@ -76,9 +78,13 @@ class PodGroupStates:
         """The group called *key*; None if it has no pod."""
         return self._groups.get(key)
 
+    def _key(self, pod: Pod) -> str | None:
+        return pod.group_key if self.is_followed else None
+
     def note_change(self, key: str) -> None:
         """Something else about the group called *key* has changed."""
-        self._changed.add(key)
+        if self.is_followed:
+            self._changed.add(key)
 
     def take_changed(self) -> set[str]:
         """The keys of the groups that have changed since this was called last."""
@@ -87,7 +93,7 @@ class PodGroupStates:
 
     def add(self, pod: Pod) -> None:
         """*pod* is new, or has another version."""
-        key = pod.group_key
+        key = self._key(pod)
         if key is None:
             return
         self._changed.add(key)
@@ -106,7 +112,7 @@ class PodGroupStates:
 
     def remove(self, pod: Pod) -> None:
         """*pod* is gone."""
-        key = pod.group_key
+        key = self._key(pod)
         group = None if key is None else self._groups.get(key)
         if group is None:
             return
@@ -120,7 +126,7 @@ class PodGroupStates:
 
     def assume(self, pod: Pod, node_name: str) -> None:
         """*pod* is assumed on *node_name*; one that the group does not know is gone, or not seen yet."""
-        key = pod.group_key
+        key = self._key(pod)
         if key is None:
             return
         group = self._groups.get(key)
@@ -135,7 +141,7 @@ class PodGroupStates:
 
     def forget(self, pod: Pod) -> None:
         """*pod* is not assumed any more."""
-        key = pod.group_key
+        key = self._key(pod)
         group = None if key is None else self._groups.get(key)
         if group is None or pod.uid not in group.pods:
             return

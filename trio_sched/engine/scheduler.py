@@ -28,7 +28,6 @@ from trio_sched.engine.evaluation.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.evaluation.incremental_evaluation import IncrementalEvaluation
-from trio_sched.engine.evaluation.kind_dependencies import KindDependencies
 from trio_sched.engine.evaluation.node_refusal import NodeRefusals
 from trio_sched.engine.evaluation.nominated_index import NominatedIndex
 from trio_sched.engine.evaluation.nominated_pods import NominatedRows
@@ -42,6 +41,7 @@ from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.queue.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.queue.pre_enqueue import ProfileQueueing
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
@@ -74,15 +74,15 @@ class PreparedProfiles:
 class Scheduler:
     """Decides; its methods never wait. What can take time is a sequence of calls that the daemon makes (`hook_steps`).
 
-    It owns the attempts: `SchedulingQueue.pop` starts one, and one of `skip`, `set_aside`, `requeue`, `binding_starts`
-    and `already_assigned` ends it. While it lasts, events are recorded for the pod.
+    It owns the attempts: `SchedulingQueue.pop` and `pop_set_aside` start one, and one of `skip`, `set_aside`,
+    `requeue`, `binding_starts` and `already_assigned` ends it. While it lasts, events are recorded for the pod.
     """
 
     cache: Cache
     queue: SchedulingQueue
     rng: Random
-    dependencies: KindDependencies = field(factory=KindDependencies)
-    """The kinds besides pods and nodes that plugins read; after a change of one call `invalidate_signatures`."""
+    object_cache: ObjectCache = field()
+    """What plugins read; after a change of a kind that cached results depend on, call `invalidate_signatures`."""
     measurements: Measurements = field(factory=Measurements)
     plugin_failures: PluginFailures = field(init=False)
     """Failures of plugins, for the daemon to log; the queue appends to the same list."""
@@ -101,6 +101,10 @@ class Scheduler:
     _next_start_node_index: int = field(default=0, init=False)
     """Where the next search for feasible nodes begins; shared by all profiles."""
 
+    @object_cache.default
+    def _make_object_cache(self) -> ObjectCache:
+        return ObjectCache(self.cache.table.devices)
+
     def __attrs_post_init__(self) -> None:
         self.plugin_failures = self.queue.plugin_failures
         self._nominated_rows = NominatedRows(self.cache.table)
@@ -109,7 +113,7 @@ class Scheduler:
 
     def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
         """Schedule with *profiles*; see `prepare_profiles`. To be called before the first pod."""
-        self.install(self.prepare_profiles(profiles, extenders=extenders))
+        self._install(self.prepare_profiles(profiles, extenders=extenders))
 
     def prepare_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> PreparedProfiles:
         """Get *profiles* ready to be scheduled with; nothing changes yet.
@@ -132,12 +136,12 @@ class Scheduler:
         Attempts that have found a node go on with the profile that they began with. All pods in the queue are looked
         at again, by their profile's pre_enqueue first; the attempts under way are repeated if they fail.
         """
-        self.install(prepared)
+        self._install(prepared)
         self.invalidate_signatures()
         self.queue.requeue_all(now=now)
 
-    def install(self, prepared: PreparedProfiles) -> None:
-        """Schedule with profiles that are prepared; to be called before the first pod."""
+    def _install(self, prepared: PreparedProfiles) -> None:
+        """Schedule with profiles that are prepared; nothing that was found out with former ones is forgotten here."""
         self.profiles = prepared.profiles
         self.measurements.keep_profiles(prepared.profiles)
         for name, profile in prepared.profiles.items():
@@ -147,7 +151,7 @@ class Scheduler:
         table = self.cache.table
         self._refusals = NodeRefusals(table)
         self._signature_caches = {
-            name: SignatureCache(profile, table, self.dependencies, self._nominated_rows)
+            name: SignatureCache(profile, table, self.object_cache.dependencies, self._nominated_rows)
             for name, profile in prepared.profiles.items()
         }
 
@@ -159,7 +163,7 @@ class Scheduler:
         if profile is None:
             return None
         try:
-            with self.dependencies.recording():
+            with self.object_cache.dependencies.recording():
                 return profile.signature(pod)
         except HookFailed as failed:  # then nothing is cached for this pod, which is only slower
             self.plugin_failures.add(failed, pod.key)
@@ -478,12 +482,8 @@ class Scheduler:
         self.queue.done(info.uid)
 
     def set_aside(self, info: QueuedPodInfo) -> None:
-        """The attempt will be made later; `resume` starts it again."""
-        self.queue.done(info.uid)
-
-    def resume(self, info: QueuedPodInfo) -> bool:
-        """Start the attempt of a pod that was set aside; False if another attempt is under way."""
-        return self.queue.resume(info)
+        """The attempt will be made later; `SchedulingQueue.pop_set_aside` starts it."""
+        self.queue.put_aside(info)
 
     def binding_starts(self, info: QueuedPodInfo) -> None:
         """Permit is granted: from here on only errors can send the pod back, for which no event matters."""

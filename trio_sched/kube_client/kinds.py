@@ -2,26 +2,17 @@
 
 import re
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 from urllib.parse import quote
 
 from attrs import frozen
 
 from trio_sched.objects.config_map import ConfigMap
 from trio_sched.objects.lease import Lease
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import WireObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.sharing import share_node, share_pod
-
-
-class WireObject(Protocol):
-    """Any Kubernetes object that has metadata."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Name, namespace, uid and version."""
-
 
 T = TypeVar("T", bound=WireObject)
 

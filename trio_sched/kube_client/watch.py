@@ -16,7 +16,6 @@ from urllib.parse import urlencode
 import trio
 from attrs import define, field
 
-from trio_sched.kube_client.changes import Change, Changes, Listed, difference
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding.decoding import EVENT_TYPES, Codec, Page, Undecoded, WatchEvent
 from trio_sched.kube_client.errors import (
@@ -34,6 +33,7 @@ from trio_sched.kube_client.errors import (
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.kube_client.retry import connection_pause, own_pause, refusal_pause
 from trio_sched.kube_client.verbs import list_from_cache, list_pages
+from trio_sched.objects.changes import Change, Changes, Listed, difference
 from trio_sched.tracebacks import forget_tracebacks
 from trio_sched.verbosity import V2, V4
 

@@ -1,5 +1,7 @@
 """The metadata of every Kubernetes object."""
 
+from typing import Protocol
+
 from msgspec import Struct, field
 
 
@@ -36,3 +38,11 @@ class ListMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True
     resource_version: str = ""
     continue_: str = field(name="continue", default="")
     remaining_item_count: int | None = None
+
+
+class WireObject(Protocol):
+    """Any Kubernetes object that has metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace, uid and version."""

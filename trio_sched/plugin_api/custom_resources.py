@@ -214,6 +214,10 @@ class CustomResource(Generic[T]):
         return decoded  # type: ignore[no-any-return]  # decoded as T
 
 
+Watched = str | CustomResource[Any]
+"""What plugins call a kind: its name, ``plural.version.group``, or what they have declared."""
+
+
 def _described(problem: BaseException) -> str:
     name = type(problem).__name__
     try:

@@ -21,7 +21,7 @@ class QueueState(Enum):
     GATED = "gated"
     """A pre_enqueue keeps it back."""
     IN_FLIGHT = "in flight"
-    """It is being scheduled, waits on permit or for extenders, or is being bound."""
+    """It is being scheduled, waits on permit or for the response of an extender, or is being bound."""
 
 
 @frozen(eq=False, kw_only=True)

@@ -189,6 +189,8 @@ def _where(cluster: _Cluster, pod: Pod) -> str:
             return f"its schedulerName is {pod.scheduler_name!r}; the profiles are {known}"
         if queue.active.get(pod.key):
             return "in the active queue"
+        if queue.set_aside.get(pod.key):
+            return "waits for its turn with the extenders"
         if queue.backing_off.get(pod.key):
             return "in backoff"
         if info := queue.unschedulable.get(pod.key):

@@ -12,8 +12,8 @@ from attrs import define, field
 
 from trio_sched.daemon.plugins.kind_mistakes import write_key
 from trio_sched.daemon.plugins.object_writes import kind_to_write, plain_object, type_fields
-from trio_sched.daemon.watching.watched_kinds import Watched, check_kind
-from trio_sched.plugin_api.custom_resources import CustomResource, as_json
+from trio_sched.daemon.watching.watched_kinds import check_kind
+from trio_sched.plugin_api.custom_resources import CustomResource, Watched, as_json
 from trio_sched.plugin_api.handle import ObjectGone, WriteConflict
 
 

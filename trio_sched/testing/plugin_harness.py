@@ -21,7 +21,7 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import PluginRef
-from trio_sched.daemon.watching.watched_kinds import Watched, wanted_kinds
+from trio_sched.daemon.watching.watched_kinds import wanted_kinds
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.evaluation.host_selection import best_positions, select_host
 from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes, SchedulingCycle
@@ -37,6 +37,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import ClusterEvent, Hint
+from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.status import Status

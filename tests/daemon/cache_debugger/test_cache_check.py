@@ -61,16 +61,17 @@ async def test_pods_and_nodes_that_the_cache_has_lost_are_found_and_taken_up(
 
 
 async def test_pods_and_nodes_that_do_not_exist_are_dropped(autojump_clock: MockClock) -> None:
-    async with virtual_cluster(nodes=1) as cluster:
+    async with virtual_cluster(nodes=1, gates={"GenericWorkload": True}) as cluster:
         scheduler = cluster.scheduler.assembly.scheduler
         ghost = pod("ghost", cpu=1, node_name="node-1")
         scheduler.cache.add(ghost)
         scheduler.cache.add_node(node("nowhere"))
-        queued = pod("queued")
-        cluster.scheduler.assembly.unassigned.put(queued)
+        queued = pod("queued", group="g")
+        scheduler.cache.put_unassigned(queued)
         found = await check_of(cluster).check()
         assert found.redundant_nodes == ["nowhere"]
         assert sorted(found.redundant_pods) == sorted([ghost.uid, queued.uid])
+        assert len(scheduler.cache.groups) == 0
         assert not await check_of(cluster).check()
 
 

@@ -8,6 +8,8 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
+from trio_sched.daemon.serving.messages import Request
+from trio_sched.daemon.serving.pages.scheduler_pages import SchedulerPages
 from trio_sched.plugin_api import (
     Action,
     Diagnosis,
@@ -552,6 +554,25 @@ async def test_if_bind_of_an_ignorable_extender_fails_the_plugins_bind(autojump_
         await cluster.create(pod("p"))
         await cluster.settle()
         assert cluster.pod("p").node_name == "node-1"
+
+
+async def test_pods_whose_turn_with_the_extenders_has_not_come_are_active(autojump_clock: MockClock) -> None:
+    extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, delay_seconds=4)
+    async with virtual_cluster(nodes=2, config=config(FILTERS), extenders=[extender]) as cluster:
+        for name in "abc":
+            await cluster.create(pod(name))
+        await trio.sleep(2)
+        assembly = cluster.scheduler.assembly
+        queue = assembly.scheduler.queue
+        assert (queue.sizes()["active"], len(queue.in_flight)) == (2, 1)
+        page = SchedulerPages(assembly).handlers()["/debug/scheduler/queue"]
+        waiting = json.loads((await page(Request(method="GET", path="", target=""))).body)["waitingForExtenders"]
+        assert [(one["pod"], one["attempts"]) for one in waiting["items"]] == [("default/b", 0), ("default/c", 0)]
+        await cluster.delete(pod("b"))
+        await trio.sleep(1)
+        assert queue.sizes()["active"] == 1
+        await cluster.settle()
+        assert queue.sizes()["active"] == 0
 
 
 async def test_slow_binds_of_an_extender_do_not_delay_other_binds(autojump_clock: MockClock) -> None:

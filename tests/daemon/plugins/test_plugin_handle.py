@@ -10,8 +10,8 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.kube_client.changes import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.storage.persistent_volume import PersistentVolumeClaim
 from trio_sched.plugin_api import Action, Code, CycleState, Handle, KindNotWatched, WriteConflict, hookimpl
@@ -60,7 +60,7 @@ async def test_a_plugin_knows_its_profile_its_gates_and_the_time(handle: Handle,
 
 async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> None:
     assert len(handle.nodes) == 0
-    assembly.event_handlers.nodes_changed(Listed([node("n"), node("m")], "1"))
+    assembly.delivery.nodes_changed(Listed([node("n"), node("m")], "1"))
     assert list(handle.nodes.names) == ["n", "m"]
     assembly.scheduler.cache.assume(pod("p", cpu=1), "m")
     assert handle.nodes.requested[0].tolist() == [0, 1000]
@@ -69,14 +69,14 @@ async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> Non
 async def test_reading_a_kind_inside_a_cached_evaluation_records_the_dependency(
     assembly: Assembly, handle: Handle
 ) -> None:
-    asked = assembly.scheduler.dependencies
+    asked = assembly.scheduler.object_cache.dependencies
     assert list(handle.objects("Namespace")) == []
     with asked.recording():
         assert list(handle.objects(WIDGETS)) == []
         assert handle.object("Service", "s") is None
     assert asked.kinds == {WIDGETS, "Service"}
     widget = AnyObject(metadata=ObjectMeta(name="w"))
-    handler_of(assembly.event_handlers, WIDGETS, WIDGETS, Action.ADD)(Listed([widget], "1"))
+    handler_of(assembly.delivery, WIDGETS, WIDGETS, Action.ADD)(Listed([widget], "1"))
     assert list(handle.objects(WIDGETS)) == [widget]
     assert handle.object(WIDGETS, "w") is widget
     assert handle.object(WIDGETS, "w", "elsewhere") is None
@@ -157,7 +157,7 @@ async def test_activated_pods_are_queued_and_the_scheduler_is_woken(
 ) -> None:
     queue = assembly.scheduler.queue
     waits = pod("p")
-    assembly.event_handlers.pods_changed(Listed([waits], "1"))
+    assembly.delivery.pods_changed(Listed([waits], "1"))
     info = queue.pop()
     assert info is not None
     info.unschedulable_plugins = {"Curious"}
@@ -199,7 +199,7 @@ CLAIM = {"metadata": {"name": "data", "namespace": "default"}, "spec": CLAIM_SPE
 
 def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
     """As if a watch of claims had delivered it."""
-    take = handler_of(assembly.event_handlers, "PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
+    take = handler_of(assembly.delivery, "PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
     if change == "ADDED":
         take(Listed([claim], "1"))
     else:
@@ -282,13 +282,13 @@ async def test_pending_pods_are_those_without_a_node(
 ) -> None:
     waits, runs = pod("p"), pod("r", node_name="n")
     assert handle.pending_pod("default", "p") is None
-    assembly.event_handlers.pods_changed(Listed([waits, runs], "1"))
+    assembly.delivery.pods_changed(Listed([waits, runs], "1"))
     assembly.scheduler.cache.assume(waits, "n")
     found = handle.pending_pod("default", "p")
     assert found is not None
     assert found.pod is waits
     assert handle.pending_pod("default", "r") is None
-    assembly.event_handlers.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
+    assembly.delivery.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
     assert handle.pending_pod("default", "p") is None
 
 

@@ -9,10 +9,10 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
-from trio_sched.daemon.watching.object_cache import ObjectCache
 from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.work_pool import WorkPool
+from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, group_unschedulable, other_pod_failed
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient

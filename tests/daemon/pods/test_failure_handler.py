@@ -14,8 +14,8 @@ from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
-from trio_sched.kube_client.changes import Change, Changes
 from trio_sched.kube_client.pods import patch_pod_status
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Code, Status, failure
 from trio_sched.testing import node, pod
@@ -40,10 +40,10 @@ class Failing(ReportingAssembly):
         parts = self.assembly
         self.handler = FailureHandler(
             scheduler=parts.scheduler,
-            unassigned=parts.event_handlers.unassigned,
             recorder=parts.recorder,
             status_writer=parts.schedule_one.failure_handler.status_writer,
             requeued=lambda: self.calls.append(trio.current_time()),
+            metrics=parts.metrics.recorder,
         )
 
     @property
@@ -124,7 +124,7 @@ async def test_a_pod_whose_attempt_failed_backs_off(failing: Failing, autojump_c
 async def test_events_during_the_attempt_are_taken_into_account(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     outcome = failing.decide(info)
-    failing.assembly.event_handlers.nodes_changed(Changes([Change("ADDED", None, node("large", cpu=128))], "1"))
+    failing.assembly.delivery.nodes_changed(Changes([Change("ADDED", None, node("large", cpu=128))], "1"))
     failing.handler.handle(info, outcome)
     assert info.key in failing.queue.backing_off
     assert info.key not in failing.queue.unschedulable

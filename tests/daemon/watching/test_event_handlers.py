@@ -9,10 +9,10 @@ from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.kube_client.changes import Change, Changes, Listed
+from trio_sched.engine.unassigned_pods import UnassignedPods
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, Resource
 from trio_sched.testing import node, pod
@@ -45,8 +45,8 @@ def labelled(thing: Pod, **labels: str) -> Pod:
 
 
 async def test_the_first_list_fills_cache_and_queue(stage: Stage, autojump_clock: MockClock) -> None:
-    stage.event_handlers.nodes_changed(Listed([node("n")], "1"))
-    stage.event_handlers.pods_changed(Listed([pod("runs", cpu=1, node_name="n"), pod("waits")], "1"))
+    stage.delivery.nodes_changed(Listed([node("n")], "1"))
+    stage.delivery.pods_changed(Listed([pod("runs", cpu=1, node_name="n"), pod("waits")], "1"))
     assert stage.cpu("n") == 1000
     assert stage.where(pod("waits")) == "active"
     assert len(stage.unassigned) == 1
@@ -119,9 +119,9 @@ async def is_set(wake_up: WakeUp) -> bool:
 
 def empty_batches(stage: Stage) -> list[Callable[[], None]]:
     return [
-        lambda: stage.event_handlers.nodes_changed(Listed([], "1")),
-        lambda: stage.event_handlers.pods_changed(Listed([], "1")),
-        lambda: handler_of(stage.event_handlers, "CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
+        lambda: stage.delivery.nodes_changed(Listed([], "1")),
+        lambda: stage.delivery.pods_changed(Listed([], "1")),
+        lambda: handler_of(stage.delivery, "CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
     ]
 
 
@@ -147,7 +147,7 @@ async def test_a_batch_that_brings_no_pod_into_the_queue_leaves_the_scheduler_as
 async def test_a_failure_of_a_plugin_wakes_the_scheduler_which_logs_it(stage: Stage, autojump_clock: MockClock) -> None:
     hook = BoundHook("Broken", "pre_enqueue", lambda: None)
     stage.queue.plugin_failures.add(HookFailed(hook, "it is broken"))
-    stage.event_handlers.pods_changed(Listed([], "1"))
+    stage.delivery.pods_changed(Listed([], "1"))
     assert await is_set(stage.assembly.pods_available)
 
 
@@ -179,7 +179,7 @@ async def test_an_updated_pending_pod_is_queued_in_its_newest_version(stage: Sta
 
 async def test_an_update_of_a_pod_that_is_not_queued_queues_it(stage: Stage, autojump_clock: MockClock) -> None:
     old, new = stage.stamp(pod("p")), stage.stamp(pod("p"))
-    stage.event_handlers.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
+    stage.delivery.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
     assert stage.where(new) == "active"
 
 
@@ -190,7 +190,7 @@ async def test_an_update_to_the_same_version_does_not_queue_a_pod_in_flight(
     info = stage.queue.pop()
     assert info is not None
     stage.queue.done(info.uid)
-    stage.event_handlers.pods_changed(Changes([Change("MODIFIED", old, old)], "1"))
+    stage.delivery.pods_changed(Changes([Change("MODIFIED", old, old)], "1"))
     assert stage.where(old) == ""
 
 
@@ -411,7 +411,7 @@ async def test_a_pod_recreated_under_the_same_name_is_another_pod(stage: Stage, 
         Change("ADDED", None, again),
         Change("ADDED", None, also),
     ]
-    stage.event_handlers.pods_changed(Changes(changes, "9", relisted=True))
+    stage.delivery.pods_changed(Changes(changes, "9", relisted=True))
     assert stage.where(again) == "active"
     assert stage.unassigned.get("default/p") is again
     assert {cached.pod.uid for cached in stage.cache} == {"second-q"}

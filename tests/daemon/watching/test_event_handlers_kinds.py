@@ -11,8 +11,8 @@ from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
-from trio_sched.kube_client.changes import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.resource.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.plugin_api import (
@@ -49,13 +49,13 @@ def device_class(name: str, resource: str | None = GPU) -> DeviceClass:
 
 
 def known(stage: Stage, kind: str) -> list[Any]:
-    return list(stage.event_handlers.object_cache.objects(kind))
+    return list(stage.assembly.scheduler.object_cache.objects(kind))
 
 
 async def test_objects_are_cached_in_their_newest_version_until_they_are_deleted(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
-    take = handler_of(stage.event_handlers, "Widget", "widgets.v1.example.com", Action.ALL)
+    take = handler_of(stage.delivery, "Widget", "widgets.v1.example.com", Action.ALL)
     assert known(stage, "Widget") == []
     here, there = widget("w", namespace="here"), widget("w", namespace="there")
     take(Listed([here], "1"))
@@ -69,7 +69,7 @@ async def test_objects_are_cached_in_their_newest_version_until_they_are_deleted
 
 
 async def test_an_object_recreated_under_the_same_name_stays_cached(stage: Stage, autojump_clock: MockClock) -> None:
-    take = handler_of(stage.event_handlers, "Widget", "widgets.v1.example.com", Action.ALL)
+    take = handler_of(stage.delivery, "Widget", "widgets.v1.example.com", Action.ALL)
     old, new = widget("w"), widget("w", size=2)
     take(Listed([old], "1"))
     take(Changes([Change("DELETED", old, None), Change("ADDED", None, new)], "2", relisted=True))
@@ -86,8 +86,8 @@ CHANGES: dict[str, Callable[[AnyObject], Any]] = {
 
 async def test_every_change_counts_also_a_deletion_in_the_last_state(stage: Stage, autojump_clock: MockClock) -> None:
     take, version = (
-        handler_of(stage.event_handlers, "Widget", "widgets.v1.example.com", Action.ALL),
-        stage.event_handlers.object_cache.version,
+        handler_of(stage.delivery, "Widget", "widgets.v1.example.com", Action.ALL),
+        stage.assembly.scheduler.object_cache.version,
     )
     one, renewed, changed = widget("w"), widget("w"), widget("w", size=2)
     seen = [version("Widget")]
@@ -109,11 +109,11 @@ async def test_objects_nested_too_deep_to_be_compared_count_as_changed(stage: St
             inner = {"a": inner}
         return widget("w", inner=inner)
 
-    take = handler_of(stage.event_handlers, "Widget", "widgets.v1.example.com", Action.ALL)
+    take = handler_of(stage.delivery, "Widget", "widgets.v1.example.com", Action.ALL)
     old, new = deep(), deep()
     take(Listed([old], "1"))
     take(Changes([Change("MODIFIED", old, new)], "2"))
-    assert stage.event_handlers.object_cache.version("Widget") == 2
+    assert stage.assembly.scheduler.object_cache.version("Widget") == 2
     assert known(stage, "Widget")[0] is new
 
 
@@ -133,7 +133,7 @@ async def test_only_registered_events_move_pods(
     stage = staged(picky_plugin(("widgets.v1.example.com", Action.ALL)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
-    handler_of(stage.event_handlers, "Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
+    handler_of(stage.delivery, "Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
     assert stage.where(waiting) == ("backoff" if change in moving else "unschedulable")
 
 
@@ -141,7 +141,7 @@ async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", allocatable={GPU: 1}), node("without"))
-    take = handler_of(stage.event_handlers, "DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    take = handler_of(stage.delivery, "DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     _first, second, third = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second", "third")))
     assert isinstance(stage.attempt(), ScheduleResult)
     refusal = stage.attempt()
@@ -158,7 +158,7 @@ async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
 
 async def test_a_device_class_of_another_resource_moves_no_pods(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
-    take = handler_of(stage.event_handlers, "DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    take = handler_of(stage.delivery, "DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     (waiting,) = stage.refuse(pod("p", requests={GPU: 1}))
     take(Listed([device_class("nics", "example.com/nic")], "1"))
     assert stage.where(waiting) == "unschedulable"
@@ -191,15 +191,15 @@ async def test_the_signature_cache_is_dropped_when_a_kind_changes_that_signing_p
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
-    take_licences = handler_of(stage.event_handlers, "Licence", "licences.v1.example.com", Action.ADD)
-    take_others = handler_of(stage.event_handlers, "Other", "others.v1.example.com", Action.ADD)
+    take_licences = handler_of(stage.delivery, "Licence", "licences.v1.example.com", Action.ADD)
+    take_others = handler_of(stage.delivery, "Other", "others.v1.example.com", Action.ADD)
     stage.add(pod("first"), pod("second"))
     assert isinstance(stage.attempt(), SchedulingFailure)
     if kind == "Licence":
         take_licences(Changes([Change("ADDED", None, widget("l"))], "1"))
     else:
         # A licence put into the cache like this is no event, so the signature cache stays as it is.
-        stage.event_handlers.object_cache.put("Licence", "l", "", widget("l"))
+        stage.assembly.scheduler.object_cache.put("Licence", "l", "", widget("l"))
         take_others(Changes([Change("ADDED", None, widget("o"))], "1"))
         take_licences(Changes([], "2"))
     assert isinstance(stage.attempt(), expected)
@@ -210,7 +210,7 @@ async def test_a_new_version_without_other_changes_leaves_the_signature_cache_al
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
-    take = handler_of(stage.event_handlers, "Licence", "licences.v1.example.com", Action.ADD)
+    take = handler_of(stage.delivery, "Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(pod("first"))
     assert isinstance(stage.attempt(), ScheduleResult)
@@ -228,7 +228,7 @@ async def test_a_deleted_licence_is_noticed_despite_the_signature_cache(
 ) -> None:
     stage = staged(Licences)
     stage.add(*(node(name) for name in ("k", "m", "n")))
-    take = handler_of(stage.event_handlers, "Licence", "licences.v1.example.com", Action.ADD)
+    take = handler_of(stage.delivery, "Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(*(pod(name) for name in ("first", "second", "third")))
     assert isinstance(stage.attempt(), ScheduleResult)
@@ -242,11 +242,11 @@ async def test_kinds_read_outside_cached_evaluations_leave_the_signature_cache_a
     kind: str, stage: Stage, autojump_clock: MockClock
 ) -> None:
     """On a busy cluster these change all the time."""
-    take = handler_of(stage.event_handlers, kind, kind.lower(), Action.ALL)
+    take = handler_of(stage.delivery, kind, kind.lower(), Action.ALL)
     stage.add(node("n", cpu=64))
     for i in range(3):
         stage.assume(pod(f"p{i}", labels={"app": "a"}, spread=[SPREAD]))
     epoch = stage.assembly.scheduler.signature_epoch
     take(Changes([Change("ADDED", None, widget("new"))], "2"))
     assert stage.assembly.scheduler.signature_epoch == epoch
-    assert kind not in stage.assembly.scheduler.dependencies.kinds
+    assert kind not in stage.assembly.scheduler.object_cache.dependencies.kinds

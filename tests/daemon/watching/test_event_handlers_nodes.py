@@ -3,7 +3,7 @@ from msgspec.structs import replace
 from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
-from trio_sched.kube_client.changes import Change, Changes
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api import Action, Resource
 from trio_sched.testing import node, pod
@@ -84,7 +84,7 @@ async def test_a_deleted_node_requeues_pods_that_wait_for_it_and_is_not_chosen(
     first, second = stage.add(node("first"), node("second"))
     (waiting,) = stage.refuse(PICKY)
     stage.delete(first)
-    stage.event_handlers.nodes_changed(Changes([Change("DELETED", None, second)], "1"))
+    stage.delivery.nodes_changed(Changes([Change("DELETED", None, second)], "1"))
     assert stage.where(waiting) == "backoff"
     assert len(stage.cache.table.row_of) == 0
 
@@ -104,7 +104,7 @@ async def test_a_node_recreated_under_the_same_name_is_cached_as_it_is_now(
     stage.add(pod("runs", cpu="500m", node_name="n"))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
     new = stage.stamp(node("n", cpu=8))
-    stage.event_handlers.nodes_changed(
+    stage.delivery.nodes_changed(
         Changes([Change("DELETED", old, None), Change("ADDED", None, new)], "9", relisted=True)
     )
     assert stage.where(waiting) == "backoff"

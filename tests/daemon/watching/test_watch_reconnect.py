@@ -8,10 +8,10 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_RECONNECT_SECONDS
 from trio_sched.daemon.watching.watch_reconnect import WatchReconnect
-from trio_sched.kube_client.changes import Changes, Listed
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.watch import Reflector
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.simulator import ApiServer
 from trio_sched.testing import pod
 

@@ -25,7 +25,7 @@ async def create_device_class(api: ApiServer, name: str) -> None:
 
 
 def names(assembly: Assembly, kind: str) -> set[str]:
-    return {one.metadata.name for one in assembly.object_cache.objects(kind)}
+    return {one.metadata.name for one in assembly.scheduler.object_cache.objects(kind)}
 
 
 async def test_watches_have_started_once_the_first_lists_are_complete(
@@ -75,9 +75,9 @@ async def test_pods_are_listed_beside_nodes_and_further_kinds_and_delivered_afte
     await trio.sleep(15)
     await store.create_pod(pod("later"))
     await trio.sleep(4)
-    assert len(assembly.event_handlers.unassigned) == 0
+    assert len(assembly.scheduler.cache.unassigned) == 0
     await trio.sleep(2)
-    assert len(assembly.event_handlers.unassigned) == 2
+    assert len(assembly.scheduler.cache.unassigned) == 2
     assert set(assembly.scheduler.cache.table.row_of) == {"n"}
 
 
@@ -151,7 +151,7 @@ async def test_only_kinds_that_plugins_register_for_or_read_are_watched(
 ) -> None:
     assembly = assembled(picky_plugin((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
     await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
-    assert set(assembly.object_cache.kinds) == {"widgets.v1.example.com"}
+    assert set(assembly.scheduler.object_cache.kinds) == {"widgets.v1.example.com"}
 
 
 async def test_all_kinds_that_the_default_plugins_register_for_or_read_are_watched(
@@ -160,7 +160,7 @@ async def test_all_kinds_that_the_default_plugins_register_for_or_read_are_watch
     assembly = assembled()
     await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     behind_gates = {"PodGroup", "DeviceTaintRule"}
-    assert set(assembly.object_cache.kinds) == set(KINDS) - behind_gates
+    assert set(assembly.scheduler.object_cache.kinds) == set(KINDS) - behind_gates
 
 
 async def test_objects_of_any_kind_can_be_read(
@@ -172,5 +172,5 @@ async def test_objects_of_any_kind_can_be_read(
         "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", "", {"content-type": "application/json"}, body
     )
     await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
-    found = assembly.object_cache.get("priorityclasses.v1.scheduling.k8s.io", "high")
+    found = assembly.scheduler.object_cache.get("priorityclasses.v1.scheduling.k8s.io", "high")
     assert isinstance(found, AnyObject)

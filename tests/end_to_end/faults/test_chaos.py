@@ -83,7 +83,7 @@ async def test_random_operations_and_faults_with_an_unreliable_extender(seed: in
         check_cache_equals_server(cluster, cluster.schedulers[0].assembly)
         assert extender.most_at_once == 1
         assert len(extender.asked_about("filter")) > 50
-        assert cluster.schedulers[0].assembly.schedule_one.extender_scheduling.queued_count == 0
+        assert len(cluster.schedulers[0].assembly.scheduler.queue.set_aside) == 0
         await check_fresh_scheduler_agrees(cluster)
 
 

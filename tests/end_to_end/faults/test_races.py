@@ -77,7 +77,7 @@ async def test_a_pod_with_a_finalizer_deleted_during_its_bind_frees_its_resource
         await cluster.patch(manifest, {"metadata": {"finalizers": None}})
         await cluster.settle()
         assert cluster.placements() == {"default/next": "n"}
-        assert len(cluster.schedulers[0].assembly.event_handlers.unassigned) == 0
+        assert len(cluster.schedulers[0].assembly.scheduler.cache.unassigned) == 0
 
 
 async def test_another_client_binds_the_pod_first(autojump_clock: MockClock) -> None:

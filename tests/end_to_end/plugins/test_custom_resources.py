@@ -313,7 +313,7 @@ async def test_a_reload_can_change_the_type(autojump_clock: MockClock) -> None:
         assert isinstance(found, Newer)
         assert found.spec == {"maxPods": 1}
         assert cluster.scheduler.assembly is not None
-        assert QUOTA not in cluster.scheduler.assembly.object_cache.kinds
+        assert QUOTA not in cluster.scheduler.assembly.scheduler.object_cache.kinds
 
 
 async def test_a_constructor_may_read_what_is_not_watched_yet(autojump_clock: MockClock) -> None:

@@ -525,40 +525,73 @@ def test_incomparable_sort_keys_lose_their_order_but_no_pod(keys: tuple[Any, ...
     assert "queue_sort" in reported.failed.problem
 
 
-# --- resuming -------------------------------------------------------------------------------------------------------
+# --- set aside ------------------------------------------------------------------------------------------------------
 
 
-def test_a_resumed_pod_is_in_flight_from_then_on(line: Line) -> None:
-    line.add(pod("p"))
-    info = line.pop()
-    line.queue.done(info.uid)
+def set_aside(line: Line, *pods: Pod) -> None:
+    for each in pods:
+        line.add(each)
+        line.queue.put_aside(line.pop())
+
+
+def pop_set_aside(line: Line) -> QueuedPodInfo:
+    info = line.queue.pop_set_aside()
+    assert info is not None
+    return info
+
+
+def test_a_pod_that_was_set_aside_is_in_flight_when_it_is_popped_again(line: Line) -> None:
+    set_aside(line, pod("p"))
+    info = line.queue.find("default/p")
+    assert info is not None
+    assert (line.queue.pop(), info.attempts) == (None, 0)
     line.queue.move_all(NODE_ADD, None, node("too-early"), now=1.0)
-    assert line.queue.resume(info)
-    assert not line.queue.resume(info)  # it is in flight already
+    assert pop_set_aside(line) is info
+    assert (line.queue.pop_set_aside(), info.attempts) == (None, 1)
     line.fail(info, "Fit", now=2.0)
     assert line.where == {"waiting": ["p"]}
 
 
-def test_events_after_resuming_are_taken_into_account(line: Line) -> None:
-    line.add(pod("p"))
-    info = line.pop()
-    line.queue.done(info.uid)
-    line.queue.resume(info)
+def test_events_after_a_pod_that_was_set_aside_is_popped_are_taken_into_account(line: Line) -> None:
+    set_aside(line, pod("p"))
+    info = pop_set_aside(line)
     line.queue.move_all(NODE_ADD, None, node("new"), now=1.0)
     line.fail(info, "Fit", now=2.0)
     assert line.where == {"backoff": ["p"]}
 
 
-def test_resuming_a_pod_that_an_update_requeued_dequeues_it(line: Line) -> None:
-    line.add(pod("p"))
-    info = line.pop()
-    line.queue.done(info.uid)
-    line.queue.update(pod("p"), pod("p", labels={"new": "1"}), now=1.0)
+def test_an_update_of_a_pod_that_is_set_aside_leaves_it_in_its_place(line: Line) -> None:
+    set_aside(line, pod("p"), pod("q"))
+    changed = pod("p", labels={"new": "1"})
+    line.queue.update(pod("p"), changed, now=1.0)
+    assert line.where == {}
+    assert [info.pod.name for info in line.queue.set_aside] == ["p", "q"]
+    assert pop_set_aside(line).pod is changed
+
+
+def test_a_pod_that_is_set_aside_counts_as_active_until_it_is_tried_or_gone(line: Line) -> None:
+    set_aside(line, pod("p"), pod("q"))
+    assert line.queue.sizes() == {"active": 2, "backoff": 0, "unschedulable": 0, "gated": 0}
+    pop_set_aside(line)
+    assert line.queue.sizes()["active"] == 1
+    line.queue.delete(pod("q"))
+    assert line.queue.sizes()["active"] == 0
+    assert line.queue.pop_set_aside() is None
+
+
+def test_a_pod_that_is_set_aside_counts_for_the_plugin_that_rejected_it_until_it_is_tried(line: Line) -> None:
+    counted = line.queue.counters.unschedulable
+    line.reject(pod("p"), "Fit")
+    info = line.queue.pop_specific(pod("p"), now=0.0)
+    assert info is not None
+    line.queue.put_aside(info)
+    assert counted["Fit", "default-scheduler"] == 1
+    pop_set_aside(line)
+    assert counted["Fit", "default-scheduler"] == 0
+
+
+def test_other_profiles_judge_pods_that_are_set_aside(line: Line) -> None:
+    set_aside(line, pod("p"))
+    line.queue.requeue_all(now=1.0)
     assert line.where == {"active": ["p"]}
-    line.queue.resume(info)
-    assert line.where == {}
-    line.queue.done(info.uid)
-    line.reject(pod("q"), "Fit")
-    line.queue.resume(line.queue.unschedulable.get("default/q"))  # type: ignore[arg-type]
-    assert line.where == {}
-    assert line.queue.counters.unschedulable["Fit", "default-scheduler"] == 0
+    assert len(line.queue.set_aside) == 0

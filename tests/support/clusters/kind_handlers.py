@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from trio_sched.daemon.watching.event_handlers import EventHandlers
-from trio_sched.kube_client.changes import Changes, Listed
+from trio_sched.daemon.watching.delivery import Delivery
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.plugin_api import Action
 
 
 def handler_of(
-    event_handlers: EventHandlers, kind: str, resource: str, actions: Action
+    delivery: Delivery, kind: str, resource: str, actions: Action
 ) -> Callable[[Listed[Any] | Changes[Any]], None]:
     """The handler of a watch of *kind*, for whose *actions* on *resource* a plugin has registered."""
-    event_handlers.wanted_kinds = {**event_handlers.wanted_kinds, kind: (resource, actions)}
-    return event_handlers.handler(kind)
+    handlers = delivery.event_handlers
+    handlers.wanted_kinds = {**handlers.wanted_kinds, kind: (resource, actions)}
+    return delivery.handler(kind)

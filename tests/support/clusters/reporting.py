@@ -3,7 +3,7 @@ from stored_objects import Store
 from trio import Nursery
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.kube_client.changes import Change, Changes
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node
 
@@ -23,7 +23,7 @@ class ReportingAssembly:
 
     def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
         """Let the watch of pods deliver a change."""
-        self.assembly.event_handlers.pods_changed(Changes([Change(type, old, new)], "1"))
+        self.assembly.delivery.pods_changed(Changes([Change(type, old, new)], "1"))
 
     async def reported(self) -> None:
         """Wait until events and conditions have been written."""

@@ -14,7 +14,7 @@ from trio_sched.engine.evaluation.decision import Decision, ScheduleResult
 from trio_sched.engine.queue.backoff_queues import BackoffQueues
 from trio_sched.engine.queue.pod_heap import PodHeap
 from trio_sched.engine.queue.unschedulable_pods import UnschedulablePods
-from trio_sched.kube_client.changes import Change, Changes
+from trio_sched.objects.changes import Change, Changes
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, EventRegistration, Status, hookimpl, on, unschedulable
@@ -34,15 +34,15 @@ class Stage:
     _versions: Iterator[int] = field(factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
-        self.event_handlers, self.queue = self.assembly.event_handlers, self.assembly.scheduler.queue
-        self.cache, self.unassigned = self.assembly.scheduler.cache, self.assembly.event_handlers.unassigned
+        self.delivery, self.queue = self.assembly.delivery, self.assembly.scheduler.queue
+        self.cache, self.unassigned = self.assembly.scheduler.cache, self.assembly.scheduler.cache.unassigned
 
     def stamp(self, thing: PodOrNode) -> PodOrNode:
         return replace(thing, metadata=replace(thing.metadata, resource_version=str(next(self._versions))))
 
     def _take(self, *changes: Change[Any]) -> None:
         subject = changes[0].new if changes[0].new is not None else changes[0].old
-        take = self.event_handlers.nodes_changed if isinstance(subject, Node) else self.event_handlers.pods_changed
+        take = self.delivery.nodes_changed if isinstance(subject, Node) else self.delivery.pods_changed
         take(Changes(list(changes), "1"))
 
     def add(self, *things: PodOrNode) -> list[PodOrNode]:

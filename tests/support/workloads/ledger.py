@@ -91,4 +91,4 @@ def check_nothing_left(cluster: VirtualCluster) -> None:
     assert assembly.status_patch_pool.unfinished == 0
     assert assembly.recorder.pool.unfinished == 0
     assert len(scheduler.queue.active) == 0
-    assert len(assembly.event_handlers.unassigned) == len(scheduler.queue.unschedulable)
+    assert len(assembly.scheduler.cache.unassigned) == len(scheduler.queue.unschedulable)

@@ -149,17 +149,17 @@ class CacheCheck:
             # The object itself may have changed, or be gone, since this began.
             pod = self._shown(shown[uid])
             with suppress(QuantityError):
-                if pod is not None and handlers.take_up_if_missed(pod):
+                if pod is not None and handlers.take_up_if_missed(pod, now=trio.current_time()):
                     found.missed_pods.append(uid)
         async for uid in _in_slices([cached.pod.uid for cached in assembly.scheduler.cache]):
             cached = assembly.scheduler.cache.get(uid)
             if cached is not None and not cached.assumed and self._shown(cached.pod) is None:
                 found.redundant_pods.append(uid)
                 assembly.scheduler.cache.remove(uid)
-        for pod in assembly.unassigned.pods():
+        for pod in assembly.scheduler.cache.unassigned.pods():
             if self._shown(pod) is None:
                 found.redundant_pods.append(pod.uid)
-                assembly.unassigned.drop(pod)
+                assembly.scheduler.cache.drop_unassigned(pod)
                 assembly.scheduler.queue.delete(pod)
         assembly.pods_available.set()
 

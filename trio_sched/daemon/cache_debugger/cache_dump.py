@@ -28,9 +28,8 @@ async def dump(assembly: Assembly) -> None:
         log.info("Dump of cached NodeInfo", extra={"nodes": text})
         await trio.lowlevel.checkpoint()
     queue = assembly.scheduler.queue
-    summary = (
-        f"activeQ:{len(queue.active)}; backoffQ:{len(queue.backing_off)}; unschedulablePods:{len(queue.unschedulable)}"
-    )
+    active = len(queue.active) + len(queue.set_aside)
+    summary = f"activeQ:{active}; backoffQ:{len(queue.backing_off)}; unschedulablePods:{len(queue.unschedulable)}"
     for text in _joined(["", *map(_pod_text, _waiting(queue))]):
         log.info("Dump of scheduling queue", extra={"summary": summary, "pods": text})
         await trio.lowlevel.checkpoint()
@@ -47,7 +46,11 @@ def _node_texts(assembly: Assembly) -> Iterator[str]:
 
 def _waiting(queue: SchedulingQueue) -> list[Pod]:
     backing_off = (queue.backing_off.pod_backoff_q, queue.backing_off.pod_error_backoff_q)
-    return [info.pod for part in (queue.active, *backing_off, queue.unschedulable.values()) for info in part]
+    return [
+        info.pod
+        for part in (queue.active, queue.set_aside, *backing_off, queue.unschedulable.values())
+        for info in part
+    ]
 
 
 def _node_text(assembly: Assembly, node: NodeView) -> str:

@@ -20,11 +20,9 @@ from attrs import define, evolve, field
 from trio_sched.daemon.extenders.extender_error import ExtenderError
 from trio_sched.daemon.extenders.extenders import Extenders
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.engine.evaluation.decision import Decision, SchedulingFailure
 from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
-from trio_sched.engine.queue.pod_heap import PodHeap
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import Status, failure
@@ -39,8 +37,6 @@ log = logging.getLogger(__name__)
 
 HandleDecision = Callable[[QueuedPodInfo, Decision, trio.Nursery], Awaitable[None]]
 """Acts on a decision; if a node was found, without a checkpoint before the pod is assumed."""
-SkipPodSchedule = Callable[[QueuedPodInfo], bool]
-"""Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
 
 
 @define(eq=False, kw_only=True)
@@ -48,11 +44,11 @@ class ExtenderScheduling:
     """Takes over the pods in which extenders are interested, and schedules them."""
 
     scheduler: Scheduler
-    unassigned: UnassignedPods
     extenders: Extenders
+    skip_pod_schedule: Callable[[QueuedPodInfo], bool]
+    """Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
     tracer: AttemptTracer | None = None
     """None if attempts are not traced."""
-    _queue: PodHeap = field(factory=lambda: PodHeap(lambda info: info.sort_key))
     _wake_up: WakeUp = field(factory=WakeUp)
 
     def take_over(self, info: QueuedPodInfo) -> bool:
@@ -60,57 +56,35 @@ class ExtenderScheduling:
         if not self.extenders.is_interested(info.pod):
             return False
         self.scheduler.set_aside(info)
-        known = self._queue.get(info.key)
-        if known is not None and known.uid == info.uid:  # it was changed while it waits, and keeps its position
-            known.replace_pod(info.pod)
-        else:
-            self._queue.push(info)
-            self._wake_up.set()
+        self._wake_up.set()
         return True
 
-    def waits(self, key: str) -> bool:
-        """Whether the pod called *key* waits for its turn."""
-        return key in self._queue
-
-    @property
-    def queued_count(self) -> int:
-        """How many pods wait for their turn."""
-        return len(self._queue)
-
-    async def run(
-        self, handle_decision: HandleDecision, skip_pod_schedule: SkipPodSchedule, nursery: trio.Nursery
-    ) -> None:
+    async def run(self, handle_decision: HandleDecision, nursery: trio.Nursery) -> None:
         """Schedule for ever.
 
         Args:
             handle_decision: acts on a decision.
-            skip_pod_schedule: whether a pod must not be scheduled.
             nursery: for pods that need tasks of their own.
         """
         while True:
-            info = self._queue.pop()
+            info = self.scheduler.queue.pop_set_aside()
             if info is None:
                 await self._wake_up.wait()
                 continue
-            if self._resume(info) and not self._must_skip(info, skip_pod_schedule):
+            info.attempt_began = trio.current_time()
+            if not self._must_skip(info):
                 if self.tracer is not None:
                     info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
-                decision = await self._decide(info, skip_pod_schedule)
+                decision = await self._decide(info)
                 if decision is not None:
                     await handle_decision(info, decision, nursery)
             await trio.lowlevel.checkpoint()
 
-    def _resume(self, info: QueuedPodInfo) -> bool:
-        """Whether this pod is still to be scheduled; if so it is in flight from now on."""
-        known = self.unassigned.get(info.key)
-        info.attempt_began = trio.current_time()
-        return known is not None and known.uid == info.uid and self.scheduler.resume(info)
-
-    def _must_skip(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> bool:
+    def _must_skip(self, info: QueuedPodInfo) -> bool:
         """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
-        known = self.unassigned.get(info.key)
+        known = self.scheduler.cache.unassigned.get(info.key)
         has_profile = info.pod.scheduler_name in self.scheduler.profiles  # a reload can have taken it away
-        if known is None or known.uid != info.uid or not has_profile or skip_pod_schedule(info):
+        if known is None or known.uid != info.uid or not has_profile or self.skip_pod_schedule(info):
             self.scheduler.skip(info)
             if info.trace is not None:
                 info.trace.given_up()
@@ -119,7 +93,7 @@ class ExtenderScheduling:
             info.replace_pod(known)
         return False
 
-    async def _decide(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> Decision | None:
+    async def _decide(self, info: QueuedPodInfo) -> Decision | None:
         """The decision on the pod; None if it is not to be scheduled any more."""
         feasible = self.scheduler.find_feasible_nodes(info)
         if isinstance(feasible, SchedulingFailure):
@@ -128,12 +102,8 @@ class ExtenderScheduling:
         try:
             feasible, result = await self._call_extenders(info, feasible, find_again)
         except _NoneFeasible as unplaced:
-            return None if self._must_skip(info, skip_pod_schedule) else unplaced.outcome
-        return (
-            None
-            if self._must_skip(info, skip_pod_schedule)
-            else self.scheduler.select_host_among(info, feasible, result)
-        )
+            return None if self._must_skip(info) else unplaced.outcome
+        return None if self._must_skip(info) else self.scheduler.select_host_among(info, feasible, result)
 
     async def ask_for_group(self, step: AskExtenders) -> ExtendersAnswer:
         """Call the extenders for a pod of a group that is being scheduled."""

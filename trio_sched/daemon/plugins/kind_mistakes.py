@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY, Watched, kind_of
+from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY, kind_of
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
-from trio_sched.plugin_api.custom_resources import CustomResource
+from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 
 _PODS: Final = (Resource.POD, Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
 _NAMES: Final = (*KINDS, *WATCHED_ANYWAY)

@@ -11,7 +11,7 @@ import msgspec
 from attrs import frozen
 
 from trio_sched.daemon.limits import MAX_NAME_LENGTH
-from trio_sched.daemon.watching.watched_kinds import WATCHED_ANYWAY, Watched, kind_of
+from trio_sched.daemon.watching.watched_kinds import WATCHED_ANYWAY, kind_of
 from trio_sched.documents.errors import shortened
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
@@ -29,7 +29,7 @@ from trio_sched.kube_client.errors import (
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.pods import evict_pod
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource
+from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource, Watched
 from trio_sched.plugin_api.handle import ApiRequestFailed, NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
 
 _is_subresource = re.compile(r"[a-z]*").fullmatch

@@ -23,9 +23,7 @@ from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.pods.binder import Bind
 from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
-from trio_sched.daemon.watching.object_cache import ObjectCache
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
-from trio_sched.daemon.watching.watched_kinds import Watched
+from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import EventType, PodEvent
 from trio_sched.engine.evaluation.preemption import Evictable
@@ -33,7 +31,7 @@ from trio_sched.engine.queue.pending_pods import pending_pods
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
-from trio_sched.plugin_api.custom_resources import CustomResource
+from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import KindNotWatched, WaitingPod
 from trio_sched.plugin_api.pending_pods import PendingPod
@@ -55,8 +53,7 @@ class HandleParts:
     """The parts of the daemon that handles reach: the same for all plugins."""
 
     scheduler: Scheduler
-    object_cache: ObjectCache
-    unassigned: UnassignedPods
+    object_waits: ObjectWaits
     waiting: WaitingPods
     preemption_executor: PreemptionExecutor
     extenders: Extenders | None
@@ -74,7 +71,7 @@ class HandleParts:
 
     def budgets(self) -> BudgetsByNamespace:
         """The disruption budgets, as far as they are watched."""
-        cache = self.object_cache
+        cache = self.scheduler.object_cache
         if "PodDisruptionBudget" not in cache.kinds:
             return self._budgets[1]
         version = cache.version("PodDisruptionBudget")
@@ -138,7 +135,7 @@ class PluginHandle:
     def objects(self, kind: Watched) -> Iterable[Any]:
         """All known objects of a kind."""
         try:
-            return self._parts.object_cache.objects(kind)
+            return self._parts.scheduler.object_cache.objects(kind)
         except KindNotWatched:
             if self._shared.is_loading:  # then it is not known yet what this configuration watches
                 return ()
@@ -147,7 +144,7 @@ class PluginHandle:
     def object(self, kind: Watched, name: str, namespace: str = "") -> Any | None:
         """One known object."""
         try:
-            return self._parts.object_cache.get(kind, name, namespace)
+            return self._parts.scheduler.object_cache.get(kind, name, namespace)
         except KindNotWatched:
             if self._shared.is_loading:
                 return None
@@ -155,7 +152,7 @@ class PluginHandle:
 
     def version(self, kind: Watched) -> int:
         """The version of the objects of this kind."""
-        return self._parts.object_cache.version(kind)
+        return self._parts.scheduler.object_cache.version(kind)
 
     @property
     def rng(self) -> Random:
@@ -186,7 +183,7 @@ class PluginHandle:
     def invalidate(self) -> None:
         """Have cached results computed anew."""
         scheduler = self._parts.scheduler
-        if scheduler.dependencies.is_recording:  # a hook whose result is to be cached calls this
+        if scheduler.object_cache.dependencies.is_recording:  # a hook whose result is to be cached calls this
             trio.lowlevel.current_trio_token().run_sync_soon(scheduler.invalidate_signatures, idempotent=True)
         else:
             scheduler.invalidate_signatures()
@@ -199,11 +196,12 @@ class PluginHandle:
 
     def pending_pods(self) -> list[PendingPod]:
         """All pods without a node."""
-        return pending_pods(self._parts.scheduler.queue, self._parts.unassigned.pods(), trio.current_time())
+        scheduler = self._parts.scheduler
+        return pending_pods(scheduler.queue, scheduler.cache.unassigned.pods(), trio.current_time())
 
     def pending_pod(self, namespace: str, name: str) -> PendingPod | None:
         """One of them."""
-        pod = self._parts.unassigned.get(f"{namespace}/{name}")
+        pod = self._parts.scheduler.cache.unassigned.get(f"{namespace}/{name}")
         return None if pod is None else pending_pods(self._parts.scheduler.queue, [pod], trio.current_time())[0]
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
@@ -212,8 +210,7 @@ class PluginHandle:
 
     def pod_group_state(self, namespace: str, name: str) -> PodGroupState | None:
         """The pods of a group."""
-        groups = self._parts.scheduler.cache.groups
-        return None if groups is None else groups.get(f"{namespace}/{name}")
+        return self._parts.scheduler.cache.groups.get(f"{namespace}/{name}")
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods next."""
@@ -226,7 +223,7 @@ class PluginHandle:
     def retry_after(self, pod: Pod, seconds: float) -> None:
         """Try this pod again then."""
         check_retry(pod, seconds)
-        known = self._parts.unassigned.get(pod.key)
+        known = self._parts.scheduler.cache.unassigned.get(pod.key)
         if known is None or known.uid != pod.uid:
             return
         due = trio.current_time() + min(seconds, MAX_PLUGIN_RETRY_SECONDS)
@@ -309,7 +306,8 @@ class PluginHandle:
 
     async def changed(self, kind: Watched, name: str = "", *, timeout_seconds: float, namespace: str = "") -> bool:
         """Wait for the next version of an object, or of any of its kind."""
-        return await self._parts.object_cache.wait_changed(kind, name, namespace, timeout_seconds)
+        self._parts.scheduler.object_cache.version(kind)  # raises if it is not watched
+        return await self._parts.object_waits.wait(kind, name, namespace, timeout_seconds)
 
     # --- preemption -------------------------------------------------------------------------------------------------
 

@@ -14,12 +14,12 @@ from attrs import define, field
 
 from trio_sched.daemon.limits import MAX_CONDITION_MESSAGE_BYTES, STATUS_RETRY_SECONDS
 from trio_sched.daemon.pods.pod_status import merge_condition
-from trio_sched.daemon.watching.object_cache import ObjectCache
 from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.daemon.writes.cut_text import cut_text
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import EventType, PodGroupEvent
 from trio_sched.daemon.writes.work_pool import WorkPool
+from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, error_text
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import STRATEGIC_MERGE_PATCH, KubeClient

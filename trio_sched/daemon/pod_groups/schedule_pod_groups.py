@@ -25,7 +25,6 @@ from trio_sched.daemon.pods.gang_binding import GangBinding
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.pods.preemption_executor import HeldPreemption, PreemptionExecutor
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.documents.go_text import quote
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import SchedulingFailure
@@ -33,7 +32,7 @@ from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import ObserveCall
 from trio_sched.engine.hooks.plugin_calls import call_pod_group_post_filter
-from trio_sched.engine.pod_group_state import GroupMembers, PodGroupStates
+from trio_sched.engine.pod_group_state import GroupMembers
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
@@ -67,8 +66,6 @@ class SchedulePodGroups:
     """Schedules one group after the other, called by the scheduling loop."""
 
     scheduler: Scheduler
-    states: PodGroupStates
-    unassigned: UnassignedPods
     binding: BindingCycle
     failure_handler: FailureHandler
     waiting: WaitingPods
@@ -84,19 +81,19 @@ class SchedulePodGroups:
     """Gate WorkloadAwarePreemption."""
     preempts_in_background: bool
     """Gate SchedulerAsyncPreemption."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
     tracer: AttemptTracer | None = None
     extender_scheduling: ExtenderScheduling | None = None
     places: GangPlaces = field(init=False)
     recovery: GangRecovery = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.places = GangPlaces(self.states)
-        self.recovery = GangRecovery(states=self.states, min_count=self.min_count)
+        self.places = GangPlaces(self.scheduler.cache.groups)
+        self.recovery = GangRecovery(states=self.scheduler.cache.groups, min_count=self.min_count)
 
     def min_count(self, key: str) -> int | None:
         """How many pods the gang called *key* needs; None if it is no gang, or its profile does not schedule gangs."""
-        group = self.states.get(key)
+        group = self.scheduler.cache.groups.get(key)
         if group is None:
             return None
         profile = self.scheduler.profiles.get(next(iter(group.pods.values())).scheduler_name)
@@ -128,13 +125,13 @@ class SchedulePodGroups:
         return max(min(self.recovery.next_check(), self.places.holds.next_check()), now + GANG_CHECK_SECONDS)
 
     def _release_places(self, key: str, now: float) -> None:
-        group, queue = self.states.get(key), self.scheduler.queue
+        group, queue = self.scheduler.cache.groups.get(key), self.scheduler.queue
         for pod in () if group is None else group.unscheduled_pods:
             node_name = queue.nominator.node_of(pod.uid)
             if node_name:
                 queue.nominator.delete(pod.uid)
                 queue.nomination_ended(pod, node_name, now=now)
-                self.status_writer.write_nomination(self.unassigned.get(pod.key) or pod, "")
+                self.status_writer.write_nomination(self.scheduler.cache.unassigned.get(pod.key) or pod, "")
 
     # --- one attempt ------------------------------------------------------------------------------------------------
 
@@ -142,7 +139,7 @@ class SchedulePodGroups:
         """Schedule the group of a popped pod."""
         key = info.pod.group_key
         assert key is not None
-        group = self.states.get(key)
+        group = self.scheduler.cache.groups.get(key)
         if group is None:
             text = f"error while retrieving pod group state: pod group state not found for pod group {key}"
             self.failure_handler.handle(info, SchedulingFailure(failure(text), nominated_node_name=None))
@@ -299,7 +296,7 @@ class SchedulePodGroups:
 
     def _is_gone(self, info: QueuedPodInfo) -> bool:
         """Whether the pod was deleted, or got a node, while a step of the attempt was taken."""
-        known = self.unassigned.get(info.key)
+        known = self.scheduler.cache.unassigned.get(info.key)
         return known is None or known.uid != info.uid or known.metadata.deletion_timestamp is not None
 
     def _enough(self, key: str, to_bind: list[PodToBind]) -> tuple[list[PodToBind], list[PodToRequeue]]:
@@ -311,7 +308,7 @@ class SchedulePodGroups:
 
     def _missing(self, key: str) -> int:
         """How many pods the gang called *key* needs besides those that are bound."""
-        needed, group = self.min_count(key), self.states.get(key)
+        needed, group = self.min_count(key), self.scheduler.cache.groups.get(key)
         return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
 
     def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> None:
@@ -347,7 +344,7 @@ class SchedulePodGroups:
         return None
 
     async def _nominate(self, pod: Pod, node_name: str) -> None:
-        await self.status_writer.nominate(self.unassigned.get(pod.key) or pod, node_name)
+        await self.status_writer.nominate(self.scheduler.cache.unassigned.get(pod.key) or pod, node_name)
 
     def _reject_waiting(self, uid: str, message: str) -> None:
         waiting = self.waiting.by_uid.get(uid)

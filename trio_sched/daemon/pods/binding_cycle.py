@@ -59,7 +59,7 @@ class BindingCycle:
     failure_handler: FailureHandler
     wake: Callable[[], None]
     """Called when the active queue may have got pods."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
     nominate_while_binding: bool = True
     """Gate NominatedNodeNameForExpectation."""
     extenders: Extenders | None = None

@@ -6,13 +6,12 @@ import logging
 from collections.abc import Callable
 
 import trio
-from attrs import define, field
+from attrs import define
 
 from trio_sched.daemon.logs.failure_log import log_plugin_failures
 from trio_sched.daemon.logs.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
-from trio_sched.daemon.watching.unassigned_pods import UnassignedPods
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import failed_scheduling
 from trio_sched.engine.evaluation.decision import SchedulingFailure
@@ -30,12 +29,11 @@ class FailureHandler:
     """Deals with pods that were popped and not bound."""
 
     scheduler: Scheduler
-    unassigned: UnassignedPods
     recorder: EventRecorder
     status_writer: PodStatusWriter
     requeued: Callable[[], None]
     """Called when a pod is back in the queue, for the timers."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
 
     def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
         """Requeue the pod (if it still exists), and record why it was not scheduled.
@@ -47,7 +45,7 @@ class FailureHandler:
         """
         if info.trace is not None:
             info.trace.failed(outcome.status)
-        known, now = self.unassigned.get(info.key), trio.current_time()
+        known, now = self.scheduler.cache.unassigned.get(info.key), trio.current_time()
         self.metrics.not_scheduled(info, now, rejected=outcome.status.is_rejected)
         problem = self.scheduler.requeue(info, outcome, known, now=now, assumed_pod=assumed_pod)
         if problem is not None:

@@ -100,7 +100,7 @@ class PreemptionExecutor:
     activate: Callable[[Sequence[Pod]], None]
     parallelism: int
     """How many victims of one preemptor are deleted at once."""
-    metrics: MetricRecorder = field(factory=MetricRecorder)
+    metrics: MetricRecorder
     pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_PREEMPTORS))
     """Deletes victims in the background: a job for each preemptor."""
     _by_preemptor: dict[str, _Preemption] = field(factory=dict)

@@ -20,7 +20,8 @@ from trio_sched.daemon.serving.authentication.access import AccessControl
 from trio_sched.daemon.serving.authentication.authentication import Authentication, Authenticator
 from trio_sched.daemon.serving.authentication.authentication_lookup import AuthenticationLookup
 from trio_sched.daemon.serving.authentication.authorization import AlwaysAllowed, Authorization
-from trio_sched.daemon.serving.authentication.client_certificates import CertificateAuthenticator
+from trio_sched.daemon.serving.authentication.client_certificates import Authorities, CertificateAuthenticator
+from trio_sched.daemon.serving.authentication.front_proxy import FrontProxyAuthenticator
 from trio_sched.daemon.serving.authentication.reviews import ReviewClient
 from trio_sched.daemon.serving.authentication.tokens import TokenAuthenticator
 from trio_sched.daemon.serving.connections.connection import Connection, configuration
@@ -68,7 +69,10 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         for client in filter(None, clients):
             assembly.metrics.observe(client)
         liveness = Liveness(assembly)
-        lookup = AuthenticationLookup(settings=settings.authentication)
+        proxies = FrontProxyAuthenticator(
+            Authorities(), reads_uid=assembly.settings.gates.enabled("RemoteRequestHeaderUID")
+        )
+        lookup = AuthenticationLookup(settings=settings.authentication, proxies=proxies)
         lookup.read_files()
         await _unless(stop, partial(lookup.look_up, clients[0]))
         nursery.start_soon(_keep_running, partial(lookup.follow, clients[0], assembly.random))
@@ -133,7 +137,6 @@ def _authentication(
     client: KubeClient | None,
 ) -> Authentication:
     gates, metrics = assembly.settings.gates, assembly.metrics.serving
-    lookup.proxies.reads_uid = gates.enabled("RemoteRequestHeaderUID")
     by_certificate = CertificateAuthenticator(
         lookup.clients, gates.enabled("AllowParsingUserUIDFromCertAuth"), metrics, assembly.wall_clock
     )

@@ -22,7 +22,7 @@ from trio_sched.objects.storage.persistent_volume import PersistentVolume, Persi
 from trio_sched.objects.storage.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 from trio_sched.plugin_api.cluster_events import Action
-from trio_sched.plugin_api.custom_resources import CustomResource
+from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 from trio_sched.plugin_api.handle import KindNotWatched
 
 
@@ -60,10 +60,6 @@ KINDS: dict[str, Kind[Any]] = {
 
 WATCHED_ANYWAY: Mapping[str, Kind[Any]] = {"Node": NODE_KIND, "Pod": POD_KIND}
 """The kinds that plugins see as columns."""
-
-
-Watched = str | CustomResource[Any]
-"""What plugins call a kind: its name, ``plural.version.group``, or what they have declared."""
 
 
 def wanted_kinds(

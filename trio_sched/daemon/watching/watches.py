@@ -10,16 +10,16 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from trio_sched.daemon.watching.event_handlers import EventHandlers
-from trio_sched.daemon.watching.watched_kinds import Watched, kind_of
-from trio_sched.kube_client.changes import Changes, Listed
+from trio_sched.daemon.watching.delivery import Delivery
+from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.watch import Reflector, WatchErrorLog
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.custom_resources import CustomResource
+from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Watches:
     """Follows pods, nodes, and the other kinds that are wanted; which ones these are can change."""
 
     client: KubeClient
-    event_handlers: EventHandlers
+    delivery: Delivery
     random: Random
     nodes: Reflector[Node] = field(init=False)
     pods: Reflector[Pod] = field(init=False)
@@ -42,9 +42,8 @@ class Watches:
     _nursery: trio.Nursery | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        handlers = self.event_handlers
-        self.nodes = Reflector(self.client, self._node_kind, handlers.nodes_changed, self.random)
-        self.pods = Reflector(self.client, self._pod_kind, handlers.pods_changed, self.random)
+        self.nodes = Reflector(self.client, self._node_kind, self.delivery.nodes_changed, self.random)
+        self.pods = Reflector(self.client, self._pod_kind, self.delivery.pods_changed, self.random)
         self.reflectors += [self.nodes, self.pods]
 
     async def run(
@@ -60,8 +59,8 @@ class Watches:
                 first_lists.start_soon(self.follow, wanted)
             # Only now: so every pod finds its node, and plugins what they read of it.
             for batch in held:
-                self.event_handlers.pods_changed(batch)
-            self.pods.deliver = self.event_handlers.pods_changed
+                self.delivery.pods_changed(batch)
+            self.pods.deliver = self.delivery.pods_changed
             task_status.started()
 
     async def follow(self, wanted: Iterable[Watched]) -> None:
@@ -78,7 +77,7 @@ class Watches:
         names = {found[0] for found in map(kind_of, wanted) if found is not None}
         for name in self._scopes.keys() - names:
             self._scopes.pop(name).cancel()
-            self.event_handlers.object_cache.drop_kind(name)
+            self.delivery.event_handlers.scheduler.object_cache.drop_kind(name)
 
     async def _start_if_served(self, name: Watched, kind: Kind[Any], scope: trio.CancelScope) -> None:
         """Follow a kind that the server may not serve, or not allow to be read; then there is nothing to wait for.
@@ -88,7 +87,7 @@ class Watches:
         responded = trio.Event()
         is_custom = isinstance(name, CustomResource)
         fix = "; is the CustomResourceDefinition installed? It is watched as soon as it is served" if is_custom else ""
-        deliver = self.event_handlers.handler(name)
+        deliver = self.delivery.handler(name)
         log_error = WatchErrorLog()
 
         def handle(batch: Listed[Any] | Changes[Any]) -> None:

@@ -16,7 +16,7 @@ def pending_pods(queue: SchedulingQueue, unassigned: Iterable[Pod], now: float) 
 
 
 def _find(queue: SchedulingQueue, pod: Pod) -> tuple[QueuedPodInfo | None, QueueState]:
-    info = queue.active.get(pod.key)
+    info = queue.active.get(pod.key) or queue.set_aside.get(pod.key)
     if info is not None:
         return info, QueueState.ACTIVE
     info = queue.unschedulable.get(pod.key)

@@ -57,7 +57,7 @@ class AlreadyQueued(TrioSchedError):
 
 @define(eq=False, kw_only=True)
 class SchedulingQueue:
-    """The pods without a node that are to be scheduled; not those in flight, nor those set aside for extenders."""
+    """The pods without a node that are to be scheduled; not those in flight."""
 
     get_unassigned_pod: Callable[[str], Pod | None]
     """Looks a pod up by ``namespace/name`` among those that exist."""
@@ -90,12 +90,15 @@ class SchedulingQueue:
     _queue_sort: QueueSort | None = field(default=None, init=False)
     _sign_pod: Callable[[QueuedPodInfo], None] | None = field(default=None, init=False)
     active: PodHeap = field(init=False)
+    set_aside: PodHeap = field(init=False)
+    """Pods whose turn with the extenders has not come; kube-scheduler has them in the active queue until then."""
     backing_off: BackoffQueues = field(init=False)
     nominator: Nominator = field(init=False)
     _pre_enqueue: PreEnqueue = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.active = PodHeap(lambda info: info.sort_key, self._replace_sort_keys)
+        self.set_aside = PodHeap(lambda info: info.sort_key, self._replace_sort_keys)
         self.backing_off = BackoffQueues(
             self.backoff,
             by_priority=self.pop_from_backoff,
@@ -179,7 +182,7 @@ class SchedulingQueue:
         """How many pods are in each part of the queue, by the labels of kube-scheduler's metric ``pending_pods``."""
         gated = len(self.gated())
         return {
-            "active": len(self.active),
+            "active": len(self.active) + len(self.set_aside),
             "backoff": len(self.backing_off),
             "unschedulable": len(self.unschedulable) - gated,
             "gated": gated,
@@ -187,7 +190,9 @@ class SchedulingQueue:
 
     def find(self, key: str) -> QueuedPodInfo | None:
         """The pod called *key*, wherever it waits."""
-        return self.active.get(key) or self.unschedulable.get(key) or self.backing_off.get(key)
+        return (
+            self.active.get(key) or self.unschedulable.get(key) or self.backing_off.get(key) or self.set_aside.get(key)
+        )
 
     def nominated_pods(self, node_name: str) -> list[QueuedPodInfo | Pod]:
         """Pods nominated to *node_name*, as the queue has them now, or else as they were nominated."""
@@ -216,6 +221,11 @@ class SchedulingQueue:
                 heap.push(info)
                 self.nominator.update(old, new)
                 return
+        info = self.set_aside.get(key)
+        if info is not None:  # it keeps its position
+            info.replace_pod(new)
+            self.nominator.update(old, new)
+            return
         info = self.unschedulable.get(key)
         if info is None:
             self._move_to_active(QueuedPodInfo(new, now), UNSCHEDULABLE_POD_UPDATE, now)
@@ -234,12 +244,12 @@ class SchedulingQueue:
         self.nominator.delete(uid)
         self.retries.forget(uid)
         self.popped.pop(uid, None)
-        for heap in (self.active, self.backing_off):
+        for heap in (self.active, self.backing_off, self.set_aside):
             if heap.remove(key) is not None:
                 return
         info = self.unschedulable.remove(key)
         if info is not None:
-            self._uncount(info)
+            self._count(info, -1)
 
     # --- being scheduled --------------------------------------------------------------------------------------------
 
@@ -274,26 +284,21 @@ class SchedulingQueue:
         self.in_flight.start(uid, info.key)
         self.popped[uid] = info
         self.scheduling_cycle += 1
-        self._uncount(info)
+        self._count(info, -1)
         return True
 
-    def resume(self, info: QueuedPodInfo) -> bool:
-        """Take up a pod again that was popped and called `done` before it was tried; returns False if it is in flight.
+    def put_aside(self, info: QueuedPodInfo) -> None:
+        """A popped pod has to wait until `pop_set_aside` returns it; its attempt has not begun."""
+        self.done(info.uid)
+        self.popped.pop(info.uid, None)
+        info.attempts -= 1
+        self._count(info, 1)
+        self.set_aside.push(info)
 
-        A change may have brought it into the queue a second time: that entry is dropped, as this one has the attempts
-        and times.
-        """
-        if info.uid in self.in_flight:
-            return False
-        self.nominator.note_change(info.uid)
-        for heap in (self.active, self.backing_off):
-            heap.remove(info.key)
-        rejected = self.unschedulable.remove(info.key)
-        if rejected is not None:
-            self._uncount(rejected)
-        self.in_flight.start(info.uid, info.key)
-        self.popped[info.uid] = info
-        return True
+    def pop_set_aside(self) -> QueuedPodInfo | None:
+        """The pod that was put aside and is to be tried next, now in flight; None if there is none."""
+        info = self.set_aside.pop()
+        return info if info is not None and self._start(info) else None
 
     def done(self, uid: str) -> None:
         """The attempt is over: events from now on do not concern it."""
@@ -317,8 +322,7 @@ class SchedulingQueue:
             info.timestamp = now
             info.backoff_expiry = None
             info.was_flushed = False
-            for plugin in info.rejectors:
-                self.counters.unschedulable[plugin, info.pod.scheduler_name] += 1
+            self._count(info, 1)
             self._requeue(info, self._determine_hint_for_in_flight_pod(info), SCHEDULE_ATTEMPT_FAILURE, now)
         finally:
             self.in_flight.done(info.uid)
@@ -432,8 +436,9 @@ class SchedulingQueue:
     def requeue_all(self, *, now: float) -> None:
         """Other profiles are installed: have all pods judged by them, and try those that wait for an event."""
         event = CONFIGURATION_CHANGE
-        for info in list(self.active):
+        for info in [*self.active, *self.set_aside]:
             self.active.remove(info.key)
+            self.set_aside.remove(info.key)
             info.signature = None
             self._move_to_active(info, event, now)
         for info in [*self.backing_off.clear(), *self.unschedulable.values()]:
@@ -555,6 +560,6 @@ class SchedulingQueue:
     def _replace_sort_keys(self, error: BaseException, infos: Iterable[QueuedPodInfo]) -> None:
         self._order().replace_keys(error, infos)
 
-    def _uncount(self, info: QueuedPodInfo) -> None:
+    def _count(self, info: QueuedPodInfo, change: int) -> None:
         for plugin in info.rejectors:
-            self.counters.unschedulable[plugin, info.pod.scheduler_name] -= 1
+            self.counters.unschedulable[plugin, info.pod.scheduler_name] += change

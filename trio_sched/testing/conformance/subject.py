@@ -10,12 +10,13 @@ from typing import Any
 import attrs
 from attrs import define, field, frozen
 
-from trio_sched.daemon.watching.watched_kinds import Watched, kind_of
+from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
+from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.builders import pod

@@ -39,7 +39,7 @@ class Sources:
     """Returns how often the cache was compared with the API server, and the objects that differed, by difference."""
     reloads: Callable[[], tuple[Mapping[str, int], bool]]
     """Returns the number of reloads by result, and whether the last one has succeeded."""
-    recorder: MetricRecorder = field(factory=MetricRecorder)
+    recorder: MetricRecorder
     serving: ServingMetrics = field(factory=ServingMetrics)
     health_checks: HealthChecks = field(factory=HealthChecks)
     of_plugins: PluginMetricRegistry = field(factory=PluginMetricRegistry)

@@ -19,13 +19,13 @@ from trio_sched.daemon.serving.authentication.front_proxy import FrontProxyAuthe
 from trio_sched.daemon.serving.errors import ServingError
 from trio_sched.daemon.serving.limits import LOG_INTERVAL_SECONDS, LOOKUP_SECONDS, RELOAD_SECONDS
 from trio_sched.daemon.serving_settings import AuthenticationSettings, RequestHeaderSettings
-from trio_sched.kube_client.changes import Changes, Listed
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, KubeconfigError, NotFound
 from trio_sched.kube_client.files import read_file
 from trio_sched.kube_client.kinds import CONFIG_MAP_KIND
 from trio_sched.kube_client.verbs import get
 from trio_sched.kube_client.watch import list_and_watch
+from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.config_map import ConfigMap
 
 log = logging.getLogger(__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.serving.pages.configz import Configz
 from trio_sched.daemon.serving.pages.debug_flags import DebugFlags
@@ -49,11 +51,9 @@ def _health(assembly: Assembly, liveness: Liveness) -> tuple[HealthEndpoint, ...
         Check("shutdown", lambda: "process is shutting down" if assembly.ending.is_set() else ""),
         Check("sched-handler-sync", lambda: "" if assembly.synced.is_set() else "handlers are not fully synchronized"),
     )
-    endpoints = (
-        HealthEndpoint("healthz", election or (PING,)),
-        HealthEndpoint("livez", (PING, *liveness.checks())),
-        HealthEndpoint("readyz", (*election, *ready)),
+    endpoint = partial(HealthEndpoint, record=assembly.metrics.pages.record_check)
+    return (
+        endpoint("healthz", election or (PING,)),
+        endpoint("livez", (PING, *liveness.checks())),
+        endpoint("readyz", (*election, *ready)),
     )
-    for endpoint in endpoints:
-        endpoint.record = assembly.metrics.pages.record_check
-    return endpoints

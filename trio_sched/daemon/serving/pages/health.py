@@ -42,7 +42,7 @@ class HealthEndpoint:
     name: str
     """``healthz``, ``livez`` or ``readyz``."""
     checks: Sequence[Check]
-    record: RecordCheck = lambda _type, _name, _status: None
+    record: RecordCheck
     _failing: set[str] = field(init=False, factory=set)
     """The checks whose failure is in the log."""
 

@@ -65,6 +65,7 @@ class SchedulerPages:
         backoff = queue.backing_off
         return {
             "active": await _listed(queue.active, lambda info: _queued(info, now)),
+            "waitingForExtenders": await _listed(queue.set_aside, lambda info: _queued(info, now)),
             "backoff": await _listed(backoff.pod_backoff_q, lambda info: _queued(info, now)),
             "errorBackoff": await _listed(backoff.pod_error_backoff_q, lambda info: _queued(info, now)),
             "unschedulable": await _listed(queue.unschedulable.values(), lambda info: _queued(info, now)),

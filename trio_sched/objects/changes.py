@@ -4,9 +4,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from trio_sched.kube_client.kinds import T
+from trio_sched.objects.metadata import WireObject
 
 _O = TypeVar("_O")
+_T = TypeVar("_T", bound=WireObject)
 _Key = tuple[str, str]
 
 
@@ -25,6 +26,13 @@ class Change(Struct, Generic[_O], frozen=True):
     type: str
     old: _O | None
     new: _O | None
+
+    @property
+    def subject(self) -> _O:
+        """The object now, or as it was last."""
+        found = self.new if self.new is not None else self.old
+        assert found is not None
+        return found
 
 
 class Listed(Struct, Generic[_O], frozen=True):
@@ -48,13 +56,13 @@ class Changes(Struct, Generic[_O], frozen=True):
     relisted: bool = False
 
 
-def difference(known: dict[_Key, T], fresh: dict[_Key, T]) -> list[Change[T]]:
+def difference(known: dict[_Key, _T], fresh: dict[_Key, _T]) -> list[Change[_T]]:
     """The changes between two lists; deletions first, so that the resources they free are free for the others.
 
     An object of the same name with another UID is another object: the old one was deleted.
     """
-    deleted: list[Change[T]] = []
-    other: list[Change[T]] = []
+    deleted: list[Change[_T]] = []
+    other: list[Change[_T]] = []
     for key, old in known.items():
         new = fresh.get(key)
         if new is None or new.metadata.uid != old.metadata.uid:
