@@ -14,6 +14,9 @@ NAME: Final = "trio-sched"
 """The name of the program."""
 
 
+HELP_OPTIONS: Final = ["-h", "--help"]
+
+
 class LazyCommand(NamedTuple):
     """A command that is not imported yet."""
 
@@ -24,6 +27,8 @@ class LazyCommand(NamedTuple):
     def load(self) -> click.Command:
         """Import it."""
         command: click.Command = getattr(import_module(f"trio_sched.cli.commands.{self.module}"), self.attribute)
+        # click keeps a command's option for help as it was when it was first asked for, by whomever.
+        command.context_settings.setdefault("help_option_names", HELP_OPTIONS)
         return command
 
 

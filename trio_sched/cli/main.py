@@ -84,7 +84,6 @@ def _run_command(name: str, lazy: LazyCommand, arguments: list[str]) -> ExitCode
             arguments,
             prog_name=f"{NAME} {name}",
             standalone_mode=False,
-            help_option_names=["-h", "--help"],
         )
     except click.ClickException as error:
         vars(error)["message"] = _printable(error.message)
