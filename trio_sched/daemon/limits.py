@@ -42,9 +42,9 @@ MAX_PLUGIN_METRICS: Final = 1000
 MAX_PLUGIN_SERIES: Final = 1000
 """Sets of label values of one of these."""
 MAX_PLUGIN_LABEL_CHARACTERS: Final = 1000
-"""Of the value of a label."""
+"""The longest value of a label."""
 MAX_HTTP_BODY_BYTES: Final = 16 * 1024 * 1024
-"""Of a response to a plugin, decompressed."""
+"""The largest response to a plugin, decompressed."""
 MAX_HTTP_SECONDS: Final = 10.0**9
 MAX_HTTP_REDIRECTS: Final = 10
 MAX_PARALLEL_HTTP: Final = 32
@@ -75,11 +75,11 @@ EVENT_RETRY_JITTER: Final = 0.25
 """A pause is up to this share longer."""
 MAX_EVENT_NOTE_BYTES: Final = 1024
 MAX_NAME_LENGTH: Final = 253
-"""Of an object, by the rules of the API server."""
+"""The longest name of an object, by the rules of the API server."""
 MAX_EVENT_SERIES: Final = 10_000
 """Beyond it the series that has seen no repetition for the longest time ends early."""
 MAX_EVENT_SERIES_BYTES: Final = 32 * 1024 * 1024
-"""Of all of them, counted as they are kept in memory."""
+"""The most that all of them take, counted as they are kept in memory."""
 SERIES_SWEEP_SECONDS: Final = 60.0
 """How often it is looked which series are over."""
 SERIES_QUIET_SECONDS: Final = 360.0
@@ -150,7 +150,7 @@ LOG_BATCH_SECONDS: Final = 0.1
 LOG_BATCH_LINES: Final = 64
 """Lines that wait at most."""
 MAX_LOG_TEXT_CHARACTERS: Final = 64 * 1024
-"""Of a message, and of each field: extenders and plugins can say megabytes."""
+"""The longest message, and the longest field: extenders and plugins can say megabytes."""
 
 MAX_UNWRITTEN_LOG_BYTES: Final = 4 * 1024 * 1024
 """What waits for whoever reads the log, or for the disk; further lines are dropped and counted."""

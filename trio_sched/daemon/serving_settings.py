@@ -50,7 +50,7 @@ class RequestHeaderSettings:
 
 @frozen(kw_only=True)
 class AuthenticationSettings:
-    """Whose word about the user of a request counts."""
+    """The authorities whose word about the user of a request counts."""
 
     connection: ConnectionSettings | None = None
     """The API server that reviews tokens and has the ConfigMap; None: neither is used."""

@@ -53,7 +53,7 @@ class CachedPod:
 
     @property
     def pod_on_node(self) -> Pod:
-        """The same with its node, which the API server may not know yet, for hint functions."""
+        """The pod with its node, which the API server may not know yet, for hint functions."""
         pod = self.pod_info.pod
         if pod.node_name == self.node_name:
             return pod

@@ -106,7 +106,7 @@ class ClusterFiles:
     lenient: bool = False
     strict: bool = False
     patterns: tuple[str, ...] = ()
-    """Of the pods that are to be placed anew."""
+    """Patterns for the pods that are to be placed anew."""
     taken_over: tuple[str, ...] = ()
     """The schedulers whose pods are scheduled too."""
 

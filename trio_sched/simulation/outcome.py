@@ -62,7 +62,7 @@ class Eviction:
     pod: str
     """``namespace/name``; a pod of that name may have been created since."""
     by: str
-    """Likewise, of the preemptor."""
+    """The preemptor, in the same form."""
     node: str
     at_seconds: float
     """After the beginning."""
@@ -94,7 +94,7 @@ class Devices:
 
     driver: str
     pool: str
-    """Of nodes; "-" for devices that belong to no single node."""
+    """The pool of nodes; "-" for devices that belong to no single node."""
     count: int
     allocated: int
     tainted: int
@@ -139,7 +139,7 @@ class Outcome:
     settled: bool
     """False if the cluster was still changing at the end."""
     explanations: tuple[Explanation, ...] = ()
-    """Of the pods that were asked about."""
+    """The explanations of the pods that were asked about."""
     resources: tuple[str, ...] = field(init=False)
     """What nodes offer besides pods: cpu, memory, then the extended resources."""
 

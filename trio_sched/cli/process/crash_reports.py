@@ -19,7 +19,7 @@ from trio_sched.daemon.task_stacks import frames_of, walk_tasks
 
 _STDERR: Final = 2
 _QUIT_EXIT_CODE: Final = 2
-"""That of programs in Go."""
+"""The exit code of programs in Go that end so."""
 _MOST_TASKS: Final = 1000
 _MOST_FRAMES: Final = 50
 

@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
     HUNG_UP = 129
     """Ended by SIGHUP before or without a daemon that stops in order; as shells count, 128 and the signal's number."""
     INTERRUPTED = 130
-    """The same by SIGINT (Ctrl-C)."""
+    """The command was ended by SIGINT (Ctrl-C)."""
     BROKEN_PIPE = 141
     """Whoever read the standard output, such as ``head``, has gone; nothing is said about it."""
     TERMINATED = 143

@@ -22,7 +22,7 @@ class RequestsOfMethod:
     statuses: Counter[int] = field(factory=Counter)
     """Status of the response, 0 if there was none → requests."""
     retried: Counter[int] = field(factory=Counter)
-    """The same of requests that were sent again."""
+    """How many requests were sent again, by the same labels."""
     seconds: Histogram = field(factory=lambda: Histogram(LATENCY_BUCKETS))
     waited: Histogram = field(factory=lambda: Histogram(LATENCY_BUCKETS))
     """For the rate limit; without the requests that had not to wait, see *not_waited*."""

@@ -365,7 +365,7 @@ class SchedulePodGroups:
     def _holding_places(
         self, key: str, cycle: PodGroupCycle, result: GroupResult, to_requeue: list[PodToRequeue], now: float
     ) -> list[PodToRequeue]:
-        """The same outcomes, with nominations to the places that the gang holds."""
+        """The outcomes, with nominations to the places that the gang holds."""
         if self.min_count(key) is None:
             return to_requeue
         held = self.places.to_hold(cycle, result, now)

@@ -17,15 +17,15 @@ HANDSHAKE_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 90.0
 """For a connection without a request, and for the header of a request to arrive."""
 MAX_HELLO_BYTES: Final = 16 * 1024
-"""Of a client's first message; with the keys of post-quantum mechanisms it is about 2 KiB."""
+"""The longest first message of a client; with the keys of post-quantum mechanisms it is about 2 KiB."""
 MAX_HANDSHAKE_BYTES: Final = 128 * 1024
-"""Of what a client sends for a TLS handshake, its certificates included."""
+"""The most that a client may send for a TLS handshake, its certificates included."""
 MAX_HEADER_BYTES: Final = 32 * 1024
 """To decode so much takes up to 40 ms, in which nothing else runs."""
 MAX_CONTINUATIONS: Final = 8
 """Frames that follow the first one of an HTTP/2 header; such a frame can have 16 KiB."""
 MAX_SETTINGS: Final = 256
-"""That an HTTP/2 client sends, all in all."""
+"""The most settings that an HTTP/2 client may send, all in all."""
 MAX_BODY_BYTES: Final = 64 * 1024
 BODY_SECONDS: Final = 10.0
 SEND_SECONDS: Final = 10.0
@@ -56,13 +56,13 @@ UNANSWERED_SECONDS: Final = 5.0
 HEADER_COPIES: Final = 3
 """A header is kept as it came, as text, and in parts."""
 MAX_COUNTED_BYTES: Final = 1 << 20
-"""Of a response: metrics can be longer than all that is allowed, and may be allowed to everybody."""
+"""The most of a response that is counted: metrics can be longer than all that is allowed, and be open to everybody."""
 HANDSHAKE_SHARE: Final = 0.2
 HANDSHAKE_BURST_SECONDS: Final = 0.2
-"""Of the event loop's time, for handshakes: one takes about a millisecond."""
+"""The share of the event loop's time for handshakes, and how much at once: one takes about a millisecond."""
 REQUEST_SHARE: Final = 0.25
 REQUEST_BURST_SECONDS: Final = 0.05
-"""Of the event loop's time, for what is sent afterwards."""
+"""The share of the event loop's time for what is sent afterwards, and how much at once."""
 SILENCE_SECONDS: Final = 0.01
 """A client that is silent for so long is the first whose connection ends: others speak once they are connected."""
 CROWD: Final = 16
@@ -76,7 +76,7 @@ RELOAD_SECONDS: Final = 60.0
 REVIEW_SECONDS: Final = 10.0
 """The timeout of one token or access review."""
 REVIEW_TOTAL_SECONDS: Final = 30.0
-"""The same with all tries."""
+"""The timeout of a review with all tries."""
 REVIEW_QPS: Final = 200.0
 REVIEW_BURST: Final = 400
 REVIEW_TRIES: Final = 5
@@ -85,7 +85,7 @@ REVIEW_RETRY_FACTOR: Final = 1.5
 REVIEW_RETRY_JITTER: Final = 0.2
 MAX_REVIEWS_UNDER_WAY: Final = 256
 MAX_ANONYMOUS_REVIEWS: Final = 64
-"""Of access reviews under way those for requests without credentials, so that there is room for others."""
+"""The most access reviews under way for requests without credentials, so that there is room for others."""
 MAX_KNOWN_TOKENS: Final = 256
 """Tokens that were good once are reviewed however many others are: anyone can send thousands of bad ones."""
 MAX_CACHED_REVIEWS: Final = 8192

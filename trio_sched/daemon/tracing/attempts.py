@@ -100,9 +100,9 @@ class TracedAttempt:
 
     _tracer: Tracer
     _span: Span
-    """Of the cycle under way."""
+    """The span of the cycle under way."""
     first: SpanContext
-    """Of the scheduling cycle."""
+    """The context of the scheduling cycle."""
     _attributes: dict[str, str | int]
     _wall_ns: int
     _began: float

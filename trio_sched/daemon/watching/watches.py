@@ -38,7 +38,7 @@ class Watches:
     _scopes: dict[Watched, trio.CancelScope] = field(factory=dict, init=False)
     """By the name under which plugins read the objects of the kind."""
     reflectors: list[Reflector[Any]] = field(factory=list, init=False)
-    """Of everything that is followed."""
+    """The reflectors of everything that is followed."""
     _nursery: trio.Nursery | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:

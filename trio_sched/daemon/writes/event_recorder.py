@@ -123,7 +123,7 @@ class EventRecorder:
                 await trio.sleep(EVENT_RETRY_SECONDS)
 
     def record_of_plugin(self, event: PodEvent) -> None:
-        """The same as `record` for an event of a plugin, which must leave room for those of the scheduler."""
+        """Record an event of a plugin, which must leave room for those of the scheduler."""
         if not self._is_full(MAX_UNSENT_PLUGIN_EVENTS, MAX_UNSENT_PLUGIN_EVENT_BYTES):
             self.record(event)
 

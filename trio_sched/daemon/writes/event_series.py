@@ -17,7 +17,7 @@ from trio_sched.objects.event import Event
 
 SeriesKey = tuple[str, str, str, str, str, str]
 _OVERHEAD_BYTES = 1000
-"""Of an event or a series besides its texts: the objects themselves, and the entry in a table."""
+"""What an event or a series takes besides its texts: the objects themselves, and the entry in a table."""
 
 
 def held_bytes(*texts: str) -> int:

@@ -50,7 +50,7 @@ class LeaseEvent:
     """The ``source`` of the event: the first profile."""
     uid: str
     resource_version: str
-    """Of the lease as it was written last."""
+    """The resource version of the lease as it was written last."""
 
 
 @frozen(kw_only=True)

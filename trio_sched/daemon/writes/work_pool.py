@@ -22,7 +22,7 @@ class CancelCalled(Protocol):
 
 @frozen
 class _NotCancelled:
-    """Of jobs that are only cancelled together with their tasks; a scope would ask for the time before each of them."""
+    """The scope of jobs that are cancelled only with their tasks; a real one would ask for the time before each."""
 
     cancel_called: bool = False
 

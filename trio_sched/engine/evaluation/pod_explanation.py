@@ -81,7 +81,7 @@ class PodExplanation:
     best: tuple[NodeScore, ...] = ()
     """The `BEST` nodes with the highest total."""
     others: tuple[NodeScore, ...] = ()
-    """Likewise of nodes that were asked about, if they passed."""
+    """The scores of nodes that were asked about, if they passed."""
     error: str = ""
     """How a plugin failed, if that was the end of it."""
 

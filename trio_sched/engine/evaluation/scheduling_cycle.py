@@ -72,7 +72,7 @@ class SchedulingCycle:
     nominated_rows: NominatedRows | None = None
     """Shared by all cycles; without it rows are copied for this one."""
     evaluation: IncrementalEvaluation | None = None
-    """Of pods with the same signature: keeps statuses on nodes with nominated pods."""
+    """The evaluation of pods with the same signature: it keeps statuses on nodes with nominated pods."""
     on_scores: OnScores | None = None
     """Told of the scores."""
     placement: frozenset[str] | None = None

@@ -45,7 +45,7 @@ MAX_SIGNATURES = 200
 """Signatures in the cache; the least recently used one goes first."""
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Of all pods whose signatures are in the cache, as JSON: 200 usual pods have a megabyte, but a single one may, too."""
+"""The most that pods whose signatures are cached may take as JSON: 200 usual ones have a megabyte, one may, too."""
 
 _AMOUNTS_ONLY = frozenset({Input.AMOUNTS})
 Signature = tuple[Hashable, ...]

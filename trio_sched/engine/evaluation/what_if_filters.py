@@ -30,7 +30,7 @@ class WhatIfNode:
     """In the columns that the filters run on."""
     name: str
     state: CycleState | None = None
-    """Of its own, if a plugin counts pods on other nodes."""
+    """A state of its own, if a plugin counts pods on other nodes."""
     status: Status | None = None
     """Why the pod does not fit there, as things stand."""
 

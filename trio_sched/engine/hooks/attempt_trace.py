@@ -28,7 +28,7 @@ class AttemptTrace(Protocol):
         """The attempt is over, in whichever cycle it was."""
 
     def given_up(self) -> None:
-        """The same: the pod need not be scheduled any more, or the scheduler ends."""
+        """The attempt has ended: the pod need not be scheduled any more, or the scheduler ends."""
 
 
 class AttemptTracer(Protocol):

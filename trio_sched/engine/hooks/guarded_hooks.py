@@ -246,4 +246,4 @@ _CHECKS: Final[Mapping[str, Callable[[BoundHook, Args, Any], Any]]] = {
 }
 """Hook → what reads its return value, where that is not a status or None."""
 _UNNORMALIZED: Final = {"score": _raw_scores, "score_node": _node_score}
-"""The same for scores whose range does not count yet."""
+"""Neutral answers for scores whose range does not count yet."""

@@ -163,7 +163,7 @@ def _timed(hook: BoundHook, function: HookFunction, times: PluginTimes) -> HookF
 
 
 def label_or_error(returned: object) -> str:
-    """The same for any object; an invalid one counts as an error."""
+    """The label of any object; an invalid one counts as an error."""
     try:
         return label_of_returned(returned)
     except Exception:  # an object of a plugin; who reads it next finds out what is wrong with it
@@ -200,7 +200,7 @@ class ProfileMeasurements:
     unsigned_decisions: int = 0
     """Decisions about pods without a signature."""
     cache_seconds: Histogram = field(factory=lambda: Histogram(CACHE_BUCKETS))
-    """Of decisions from the signature cache, as of the last `fold`."""
+    """The durations of decisions from the signature cache, as of the last `fold`."""
     _cached: dict[Skipped, int] = field(factory=dict, init=False)
     """What was skipped → decisions from the cache."""
     _cached_seconds: Histogram = field(factory=lambda: Histogram(_FINE_BUCKETS), init=False)
@@ -216,9 +216,9 @@ class ProfileMeasurements:
     nothing_to_pre_bind: int = 0
     """Pods for which PreBind was over at once; not in *points* before `fold`."""
     nothing_after_bind: int = 0
-    """The same for PostBind."""
+    """How often nothing was done at PostBind."""
     not_asked_to_permit: int = 0
-    """The same for Permit, where no plugin has that hook."""
+    """How often nobody was asked to permit, because no plugin has that hook."""
     _until_sample: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:

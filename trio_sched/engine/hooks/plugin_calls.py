@@ -432,7 +432,7 @@ class HookResult:
 
 
 def read_status_result(hook: BoundHook, result: HookResult) -> Status | None:
-    """The same as `call_status_hook` for a call that was made by the daemon.
+    """Check the result of a call that the daemon made, as `call_status_hook` does.
 
     Raises:
         HookFailed: the plugin failed.

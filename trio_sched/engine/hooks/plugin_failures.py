@@ -47,7 +47,7 @@ class PluginFailures:
             forget_tracebacks(failed)
 
     def add_status(self, status: Status | None, pod: str = "") -> None:
-        """The same for the failure in *status*, unless the plugin itself returned Error."""
+        """Note the failure in *status*, unless the plugin itself returned Error."""
         if status is not None and isinstance(status.error, HookFailed) and not status.error.returned_error:
             self.add(status.error, pod)
 

@@ -48,7 +48,7 @@ class QueuedPodInfo:
     added_at: float = field(init=False)
     """When it came into the queue for the first time."""
     trace: AttemptTrace | None = None
-    """Of the attempt under way, or of the last one; None if that is not traced."""
+    """The trace of the attempt under way, or of the last one; None if that is not traced."""
 
     def __attrs_post_init__(self) -> None:
         self.key, self.uid = self.pod.key, self.pod.uid

@@ -325,7 +325,7 @@ class Constrained:
         return self.type.write(value)
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        """That of the type, with the constraints."""
+        """The schema of the type, with the constraints."""
         return self.type.schema(definitions) | msgspec.json.schema(self.annotation)
 
 

@@ -62,7 +62,7 @@ class Profile:
     bind: tuple[BoundHook, ...]
     post_bind: tuple[BoundHook, ...]
     events_to_register: tuple[BoundHook, ...]
-    """Of every plugin that has it."""
+    """The hook of every plugin that has it."""
     run: tuple[BoundHook, ...]
     """Background tasks."""
     add_pod: Mapping[str, BoundHook]

@@ -16,7 +16,7 @@ from trio_sched.simulation.units import heading
 Json = dict[str, Any]
 
 VERSION: Final = 1
-"""Of the data, like that of outcomes."""
+"""The version of the data, which grows like that of outcomes."""
 _ROWS: Final = 50
 _SENTENCES: Final = {
     Verdict.SAME: "Every pod is where it was.",

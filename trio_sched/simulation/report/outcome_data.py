@@ -9,7 +9,7 @@ from trio_sched.simulation.report.sections import report_sections
 Json = dict[str, Any]
 
 VERSION: Final = 1
-"""Of the data: grows when something is taken away or gets another meaning, not when something is added."""
+"""The version of the data: it grows when something is taken away or gets another meaning, not with additions."""
 
 
 def outcome_as_data(outcome: Outcome) -> Json:

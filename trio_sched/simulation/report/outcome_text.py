@@ -14,7 +14,7 @@ from trio_sched.simulation.units import duration
 _EXAMPLES: Final = 3
 _EXPLAINED_NODES: Final = 5
 _ROWS: Final = 50
-"""Of workloads, reasons and preemptions."""
+"""The most rows of workloads, reasons and preemptions."""
 
 
 def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) -> Iterator[RenderableType]:

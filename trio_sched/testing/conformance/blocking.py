@@ -50,7 +50,7 @@ _SUSPECT_SECONDS: Final = 0.005
 _COMPUTING_SECONDS: Final = 0.1
 """What the scheduler names in its log."""
 _COMPUTING_SECONDS_PER_NODE: Final = 0.01
-"""Of hooks that are called for every node."""
+"""The limit for hooks that are called for every node."""
 _PER_NODE: Final = ("filter_node", "score_node")
 _TIMES: Final = 3
 _ASYNC: Final = "await it, with trio.to_thread.run_sync if it cannot be awaited"

@@ -47,7 +47,7 @@ class Edit:
     facet: str
     """``label``, ``annotation``, ``taint``, ``condition``, ``amount`` or ``field``."""
     key: str
-    """Of a field: its path, separated by newlines."""
+    """The path of a field, separated by newlines."""
     value: Any
 
     def apply(self, one: Any) -> Any:
@@ -117,9 +117,9 @@ class Changes:
     objects: Mapping[Kind, Sequence[Any]]
     """Examples by kind, besides pods and nodes."""
     own_texts: Sequence[str]
-    """That the plugin may look for."""
+    """Texts that the plugin may look for."""
     other_texts: Sequence[str]
-    """Of the objects."""
+    """Texts of the objects."""
     effective: list[Edit] = field(factory=list)
     """Edits to which the plugin has been seen to react."""
     resources: Sequence[str] = field(init=False)

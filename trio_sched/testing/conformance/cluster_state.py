@@ -96,7 +96,7 @@ class Change:
 
     @property
     def key(self) -> str:
-        """Of the object, among those of its kind."""
+        """The key of the object, among those of its kind."""
         return key_of(self.kind, self.new if self.new is not None else self.old)
 
     @property

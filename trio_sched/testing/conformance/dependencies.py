@@ -62,7 +62,7 @@ def _dependency_problems(
 
 
 def _without_texts(cluster: Cluster) -> Cluster:
-    """The same nodes with their names and amounts, and nothing else."""
+    """The nodes with their names and amounts, and nothing else."""
     return Cluster(tuple(map(_with_amounts_only, cluster.nodes)), cluster.running)
 
 
@@ -72,7 +72,7 @@ def _with_amounts_only(one: Node) -> Node:
 
 
 def _larger(cluster: Cluster) -> Cluster:
-    """The same nodes with more CPU and memory than anything asks for."""
+    """The nodes with more CPU and memory than anything asks for."""
     more = {"cpu": "1k", "memory": "1Ti", "pods": 1000}
     nodes = [
         replace(one, status=replace(one.status, allocatable={**(one.status.allocatable or {}), **more}))

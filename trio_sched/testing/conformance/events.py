@@ -119,7 +119,7 @@ class History:
     resources: dict[Kind, str] = field(init=False)
     _queue: SchedulingQueue = field(init=False)
     _rejections: dict[str, Rejection] = field(factory=dict, init=False)
-    """Of the pods that wait in the queue, by UID."""
+    """The rejections of the pods that wait in the queue, by UID."""
     _retried: set[str] = field(factory=set, init=False)
     """UIDs of the pods that the plugin has tried again after a time, so that they do not wait in vain."""
     _table: NodeTable = field(init=False)
@@ -236,7 +236,7 @@ class History:
 
 
 def _shrunk(subject: Subject, missed: Missed) -> Missed:
-    """The same with as few objects as possible; as it is if the plugin behaves otherwise when it is asked again."""
+    """*missed* with as few objects as possible; as it is if the plugin behaves otherwise when it is asked again."""
     for kind in list(missed.before.objects):
         for key in list(missed.before.objects[kind]):
             if (kind, key) not in ((missed.change.kind, missed.change.key), (WAITING, missed.pod.uid)):

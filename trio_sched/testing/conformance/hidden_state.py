@@ -74,7 +74,7 @@ def hidden_state_problems(subject: Subject) -> Iterator[str]:
 
 
 def _copied(subject: Subject) -> Subject:
-    """The same with equal pods and nodes that are other objects."""
+    """*subject* with equal pods and nodes that are other objects."""
     pods = tuple(_copy(one) for one in subject.pods)
     nodes = tuple(_copy(one) for one in subject.cluster.nodes)
     return evolve(subject, pods=pods, cluster=Cluster(nodes, tuple(_copy(one) for one in subject.cluster.running)))

@@ -81,7 +81,7 @@ class Subject:
     args: Any
     handle: FakeHandle
     pods: tuple[Pod, ...]
-    """That are to be scheduled."""
+    """The pods that are to be scheduled."""
     cluster: Cluster
     effective_edits: list[Any] = field(factory=list)
     """What `find_effective` has found: once for all checks."""

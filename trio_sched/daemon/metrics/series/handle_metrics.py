@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 PREFIX: Final = "trio_sched_plugin_"
 MAX_BUCKETS: Final = 200
-"""Of a histogram; each of its series has them."""
+"""The most buckets of a histogram; each of its series has them."""
 OTHER: Final = "other"
 """The value of all labels of what is counted beyond `MAX_PLUGIN_SERIES`."""
 _TAKEN: Final = frozenset(family.name for family in OWN_FAMILIES)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_SERIES: Final = 100_000
-"""Of one family; a label with ever new values must not take up all memory."""
+"""The most series of one family; a label with ever new values must not take up all memory."""
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _PLAIN_TYPES: Final = {"counter": Type.COUNTER, "gauge": Type.GAUGE}
 

@@ -45,7 +45,7 @@ class Sources:
     of_plugins: PluginMetricRegistry = field(factory=PluginMetricRegistry)
     """What plugins count through their handles."""
     reflectors: list[Reflector[Any]] = field(factory=list)
-    """Of all kinds that are watched."""
+    """The reflectors of all kinds that are watched."""
     pods: Reflector[Pod] | None = None
     """The one of pods, once it runs."""
     logs: list[RequestLog] = field(factory=list, init=False)

@@ -21,7 +21,7 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
     def authenticated(self) -> User:
-        """The same in the group of everybody who is authenticated."""
+        """The user, in the group of everybody who is authenticated."""
         if self.name == ANONYMOUS.name or {_AUTHENTICATED, _UNAUTHENTICATED} & set(self.groups):
             return self
         return evolve(self, groups=(*self.groups, _AUTHENTICATED))

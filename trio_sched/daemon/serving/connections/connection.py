@@ -135,7 +135,7 @@ class Connection(TCPServer):
             self._let_go()
 
     async def run(self) -> None:
-        """The same, without an end to all that can go wrong."""
+        """Answer requests, without an end to all that can go wrong."""
         try:
             with trio.fail_after(self.config.ssl_handshake_timeout):
                 await timed(self.tls.do_handshake(), self._unauthenticated.handshakes.spend)

@@ -29,7 +29,7 @@ class Http2Frames:
     _skipped: int = field(init=False, default=_PREFACE_BYTES)
     """Bytes in front of the next frame."""
     _header_bytes: int = field(init=False, default=0)
-    """Of the header whose end has not arrived."""
+    """The size of the header whose end has not arrived."""
     _continuations: int = field(init=False, default=0)
     _settings: int = field(init=False, default=0)
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _ROUNDING_SECONDS: Final = 1e-6
 _USUAL_SECONDS: Final = 0.001
-"""Of a turn: so many are given at once as there is time for."""
+"""The usual length of a turn: so many are given at once as there is time for."""
 Rank = tuple[bool, float]
 """The lower, the sooner it is served."""
 

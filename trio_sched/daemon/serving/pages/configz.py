@@ -74,7 +74,7 @@ class Configz:
     _shown: tuple[SchedulerConfig, bytes] | None = field(init=False, default=None)
 
     async def __call__(self, _request: Request) -> Response:
-        """The same whatever the request."""
+        """Answer any request with the configuration."""
         config = self.config()
         if self._shown is None or self._shown[0] is not config:
             tree = _in_order(configuration_tree(config), _TOP)

@@ -88,7 +88,7 @@ class MetricsHandler:
 
 
 def _copy(response: Response) -> Response:
-    """The same body; who sends it may add headers."""
+    """A response with the same body; who sends it may add headers."""
     return Response(headers=list(response.headers), body=response.body, rest=response.rest)
 
 

@@ -28,7 +28,7 @@ _READ_BYTES: Final = 16 * 1024
 _PLAIN_HTTP: Final = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
 _RECORD_HEADER_BYTES: Final = 5
 _LENGTH_OF_MESSAGE: Final = slice(6, 9)
-"""Of a handshake, in its first record; it can be missing there, but no client does that."""
+"""Where the length of a handshake stands in its first record; it can be missing there, but no client does that."""
 _PLAIN_HTTP_ANSWER: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 

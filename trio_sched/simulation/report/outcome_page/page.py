@@ -14,7 +14,7 @@ from trio_sched.simulation.report.sections import Names, Section, Share, facts, 
 from trio_sched.simulation.units import duration
 
 _NAMES: Final = 20
-"""Of pods or nodes that are listed in a cell."""
+"""How many pods or nodes are listed in a cell."""
 _ROWS: Final = 1000
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 

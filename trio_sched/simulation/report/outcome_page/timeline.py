@@ -15,7 +15,7 @@ _LEFT: Final = 56
 _BOTTOM: Final = 24
 _TOP: Final = 10
 _POINTS: Final = 500
-"""Of a line; more could not be told apart."""
+"""The most points of a line; more could not be told apart."""
 _TICKS: Final = 5
 _STEPS_OF_TIME: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600)
 
