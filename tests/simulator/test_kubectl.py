@@ -5,11 +5,13 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
+import yaml
 
-from trio_sched.simulator import ApiServer, run_kubelets, serve
+from trio_sched.simulator import ApiServer, populate, run_kubelets, serve
 from trio_sched.simulator.kubelets.kubelet import KubeletPace
 
 KUBECTL = shutil.which("kubectl")
@@ -38,6 +40,8 @@ spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: c, image: "app:1", resources: {limits: {cpu: 100m}}}]
 """
+
+NODE_AND_POD = [yaml.safe_load(NODE), yaml.safe_load(POD)]
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -88,6 +92,13 @@ async def kubectl(request: pytest.FixtureRequest, server: ApiServer, nursery: tr
     return run
 
 
+def stored(server: ApiServer, collection: str, key: str) -> dict[str, Any]:
+    """The object as the server has it; a kubectl that prints it costs as much as the request that is to be checked."""
+    found = server.store.get(collection, key)
+    assert found is not None
+    return found.fields
+
+
 async def test_discovery_works(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36.2" in await kubectl("version")
     resources = await kubectl("api-resources")
@@ -128,7 +139,7 @@ async def test_it_creates_shows_and_describes(kubectl: Kubectl, server: ApiServe
     assert "cpu                100m (2%)  100m (2%)" in await kubectl("describe", "node", "n1")
 
 
-async def test_it_creates_from_arguments_which_it_sends_as_protobuf(kubectl: Kubectl) -> None:
+async def test_it_creates_from_arguments_which_it_sends_as_protobuf(kubectl: Kubectl, server: ApiServer) -> None:
     assert await kubectl("create", "namespace", "shop") == "namespace/shop created\n"
     assert await kubectl("create", "priorityclass", "high", "--value=1000") == (
         "priorityclass.scheduling.k8s.io/high created\n"
@@ -136,8 +147,8 @@ async def test_it_creates_from_arguments_which_it_sends_as_protobuf(kubectl: Kub
     assert (
         await kubectl("create", "deployment", "web", "--image=web:1", "-n", "shop") == "deployment.apps/web created\n"
     )
-    images = "jsonpath={.spec.template.spec.containers[*].image}"
-    assert await kubectl("get", "deployment", "web", "-n", "shop", "-o", images) == "web:1"
+    template = stored(server, "deployments.apps", "shop/web")["spec"]["template"]
+    assert [one["image"] for one in template["spec"]["containers"]] == ["web:1"]
     assert "already exists" in await kubectl("create", "namespace", "shop", fails=True)
 
 
@@ -156,7 +167,7 @@ async def test_it_creates_and_applies_lists_as_it_prints_them(kubectl: Kubectl) 
     await kubectl("apply", "-f", "-", stdin=printed)
 
 
-async def test_it_applies_and_sees_what_changed(kubectl: Kubectl) -> None:
+async def test_it_applies_and_sees_what_changed(kubectl: Kubectl, server: ApiServer) -> None:
     assert await kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/d created\n"
     assert await kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/d unchanged\n"
     changed = DEPLOYMENT.replace("app:1", "app:2")
@@ -164,13 +175,13 @@ async def test_it_applies_and_sees_what_changed(kubectl: Kubectl) -> None:
     images = "jsonpath={.spec.template.spec.containers[*].image}"
     assert await kubectl("get", "deployment", "d", "-o", images) == "app:2"
     assert await kubectl("scale", "deployment", "d", "--replicas=5") == "deployment.apps/d scaled\n"
-    assert await kubectl("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}") == "5"
+    assert stored(server, "deployments.apps", "default/d")["spec"]["replicas"] == 5
     applied = await kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=changed)
     assert applied == "deployment.apps/d serverside-applied\n"
-    assert await kubectl("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}") == "2"
+    assert stored(server, "deployments.apps", "default/d")["spec"]["replicas"] == 2
 
 
-async def test_it_patches_labels_and_annotates(kubectl: Kubectl) -> None:
+async def test_it_patches_labels_and_annotates(kubectl: Kubectl, server: ApiServer) -> None:
     await kubectl("run", "p", "--image=app:1")
     await kubectl("label", "pod", "p", "tier=front")
     await kubectl("annotate", "pod", "p", "note=kept")
@@ -179,7 +190,7 @@ async def test_it_patches_labels_and_annotates(kubectl: Kubectl) -> None:
     operations = '[{"op":"remove","path":"/metadata/labels/run"}]'
     await kubectl("patch", "pod", "p", "--type=json", "-p", operations)
     await kubectl("label", "pod", "p", "tier-")
-    metadata = json.loads(await kubectl("get", "pod", "p", "-o", "json"))["metadata"]
+    metadata = stored(server, "pods", "default/p")["metadata"]
     assert metadata["labels"] == {"strategic": "1", "merge": "1"}
     assert metadata["annotations"] == {"note": "kept"}
     refused = await kubectl("patch", "pod", "p", "-p", '{"spec":{"nodeName":"x"}}', fails=True)
@@ -187,10 +198,9 @@ async def test_it_patches_labels_and_annotates(kubectl: Kubectl) -> None:
 
 
 async def test_it_taints_cordons_and_drains(kubectl: Kubectl, server: ApiServer) -> None:
-    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+    populate(server, NODE_AND_POD)
     await kubectl("taint", "node", "n1", "k=v:NoSchedule")
-    taints = json.loads(await kubectl("get", "node", "n1", "-o", "jsonpath={.spec.taints}"))
-    assert taints == [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    assert stored(server, "nodes", "n1")["spec"]["taints"] == [{"key": "k", "value": "v", "effect": "NoSchedule"}]
     await kubectl("taint", "node", "n1", "k-")
     await kubectl("cordon", "n1")
     assert "Ready,SchedulingDisabled" in await kubectl("get", "nodes")
@@ -200,10 +210,10 @@ async def test_it_taints_cordons_and_drains(kubectl: Kubectl, server: ApiServer)
 
 
 async def test_it_deletes_gently_and_by_force(kubectl: Kubectl, server: ApiServer) -> None:
-    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+    populate(server, NODE_AND_POD)
     await kubectl("delete", "pod", "p1", "--timeout=10s")
     assert server.store.get("pods", "default/p1") is None
-    await kubectl("create", "-f", "-", stdin=POD.replace("n1", "nowhere"))
+    populate(server, [yaml.safe_load(POD.replace("n1", "nowhere"))])
     await kubectl("delete", "pod", "p1", "--wait=false")
     assert "Terminating" in await kubectl("get", "pods")
     await kubectl("delete", "pod", "p1", "--force", "--grace-period=0")
@@ -215,7 +225,7 @@ async def test_it_watches(kubectl: Kubectl, server: ApiServer, nursery: trio.Nur
     seen: list[str] = []
 
     async def watch() -> None:
-        seen.append(await kubectl("get", "pods", "--watch", "--request-timeout=4s", "--no-headers"))
+        seen.append(await kubectl("get", "pods", "--watch", "--request-timeout=10s", "--no-headers"))
 
     async with trio.open_nursery() as watching:
         watching.start_soon(watch)
@@ -224,6 +234,7 @@ async def test_it_watches(kubectl: Kubectl, server: ApiServer, nursery: trio.Nur
                 await trio.sleep(0.01)
         assert "pod/p1 created" in await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
         await kubectl("wait", "--for=condition=Ready", "pod/p1", "--timeout=10s")
+        server.restart()  # the watch ends, and kubectl with it
     states = [line.split()[2] for line in seen[0].splitlines()]
     assert states[0] == "Pending"
     assert states[-1] == "Running"
@@ -232,7 +243,7 @@ async def test_it_watches(kubectl: Kubectl, server: ApiServer, nursery: trio.Nur
 DEPLOY = Path(__file__).parents[2] / "contrib" / "deploy"
 
 
-async def test_the_base_of_contrib_can_be_applied_and_applied_again(kubectl: Kubectl) -> None:
+async def test_the_base_of_contrib_can_be_applied_and_applied_again(kubectl: Kubectl, server: ApiServer) -> None:
     applied = await kubectl("apply", "-k", str(DEPLOY / "kustomize"))
     for created in (
         "serviceaccount/trio-sched",
@@ -247,11 +258,11 @@ async def test_the_base_of_contrib_can_be_applied_and_applied_again(kubectl: Kub
     # kubectl replaces the selector of a disruption budget each time and calls that a change, with real servers as well.
     changed = [line for line in again.splitlines() if not line.endswith(" unchanged")]
     assert changed == ["poddisruptionbudget.policy/trio-sched configured"]
-    image = "-o=jsonpath={.spec.template.spec.containers[0].image}"
-    assert await kubectl("get", "deployment", "trio-sched", "-n", "kube-system", image) == "trio-sched"
+    made = stored(server, "deployments.apps", "kube-system/trio-sched")
+    assert made["spec"]["template"]["spec"]["containers"][0]["image"] == "trio-sched"
 
 
-async def test_what_the_chart_renders_can_be_applied(kubectl: Kubectl) -> None:
+async def test_what_the_chart_renders_can_be_applied(kubectl: Kubectl, server: ApiServer) -> None:
     helm = Path(sys.executable).parent / "helm"
     chart, chosen = str(DEPLOY / "helm" / "trio-sched"), "preset=spread,schedulerName=spread"
     rendered = await trio.run_process(
@@ -259,8 +270,7 @@ async def test_what_the_chart_renders_can_be_applied(kubectl: Kubectl) -> None:
     )
     applied = await kubectl("apply", "-f", "-", stdin=rendered.stdout.decode())
     assert applied.count(" created\n") == len(applied.splitlines()) == 9
-    text = await kubectl("get", "configmap", "spread", "-n", "kube-system", "-o=jsonpath={.data.scheduler\\.yaml}")
-    assert "schedulerName: spread\n" in text
+    assert "schedulerName: spread\n" in stored(server, "configmaps", "kube-system/spread")["data"]["scheduler.yaml"]
 
 
 CREATED = {
@@ -284,8 +294,8 @@ async def test_it_creates_and_describes_what_it_has_commands_for(kubectl: Kubect
     assert "@daily" in await kubectl("get", "cronjobs", "--no-headers")
 
 
-async def test_it_refuses_what_needs_a_container_in_words(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+async def test_it_refuses_what_needs_a_container_in_words(kubectl: Kubectl, server: ApiServer) -> None:
+    populate(server, NODE_AND_POD)
     for command in ("logs p1", "exec p1 -- ls", "port-forward p1 8080:80", "debug p1 --image=busybox"):
         refused = await kubectl(*command.split(), fails=True)
         assert "the pods of this cluster are pretended" in refused
@@ -293,7 +303,7 @@ async def test_it_refuses_what_needs_a_container_in_words(kubectl: Kubectl) -> N
     assert "node-debugger-n1-" in await kubectl("debug", "node/n1", "--image=busybox")
 
 
-async def test_managers_conflict_in_server_side_applies(kubectl: Kubectl) -> None:
+async def test_managers_conflict_in_server_side_applies(kubectl: Kubectl, server: ApiServer) -> None:
     await kubectl("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT)
     changed = DEPLOYMENT.replace("app:1", "app:2")
     compared = await kubectl("diff", "--server-side", "-f", "-", stdin=changed, fails=True)
@@ -305,11 +315,11 @@ async def test_managers_conflict_in_server_side_applies(kubectl: Kubectl) -> Non
     refused = await kubectl("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT, fails=True)
     assert 'with subresource "scale"' in refused
     await kubectl(*other, "--force-conflicts", stdin=changed)
-    assert await kubectl("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}") == "2"
+    assert stored(server, "deployments.apps", "default/d")["spec"]["replicas"] == 2
 
 
-async def test_it_replaces_by_force_and_prunes(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+async def test_it_replaces_by_force_and_prunes(kubectl: Kubectl, server: ApiServer) -> None:
+    populate(server, NODE_AND_POD)
     replaced = await kubectl("replace", "--force", "--grace-period=0", "-f", "-", stdin=POD)
     assert replaced.endswith("pod/p1 replaced\n")
     kept, pruned = (f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {{a: b}}}}\n" for name in "ab")

@@ -114,10 +114,10 @@ def test_an_event_that_repeats_says_how_often_and_over_how_long() -> None:
     assert shown["Source"] == "default-scheduler"
 
 
-@pytest.mark.parametrize("resource", list(TypeRegistry()), ids=lambda resource: resource.qualified)
-def test_every_kind_has_as_many_cells_as_columns_even_when_nearly_empty(resource: Any) -> None:
+def test_every_kind_has_as_many_cells_as_columns_even_when_nearly_empty() -> None:
     fields = {"metadata": {"name": "x", "creationTimestamp": BORN}, "spec": {}}
-    assert len(table_row(resource, fields, NOW)) == len(table_columns(resource))
+    cells = {one: (len(table_row(one, fields, NOW)), len(table_columns(one))) for one in TypeRegistry()}
+    assert {one.qualified: counts for one, counts in cells.items() if counts[0] != counts[1]} == {}
 
 
 @pytest.mark.parametrize(("include", "has"), [("None", None), ("Metadata", "PartialObjectMetadata"), ("Object", "Pod")])

@@ -5,6 +5,7 @@ from typing import Final
 from trio_sched.objects.quantity import NANO, parse_nano
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_defaults import quality_of_service
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.pods.pod_resources import pod_total
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ResourceType
@@ -23,7 +24,7 @@ def usage_of(resource: ResourceType, fields: Json) -> dict[str, int]:
     """What an object uses, in nano units by the names of quotas."""
     used = {f"count/{resource.qualified}": NANO}
     if resource.collection == "pods":
-        if (fields.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+        if not is_finished(fields):
             used |= _of_pod(fields["spec"])
     elif resource.collection == "persistentvolumeclaims":
         used |= _of_claim(fields["spec"])

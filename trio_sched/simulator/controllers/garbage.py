@@ -20,11 +20,11 @@ from trio_sched.simulator.registry.lifecycle import (
     drop_finalizer,
     write_fields,
 )
+from trio_sched.simulator.registry.served_definitions import DEFINITIONS
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 
 _REACT_SECONDS: Final = 0.1
-_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _LEFT_TO_OTHERS: Final = ("events", "resourceclaims.resource.k8s.io")
 """Claims of devices have a controller that deletes them."""
 
@@ -40,7 +40,7 @@ class GarbageCollector(Controller):
     def start(self) -> None:
         """Follow the objects of all types, and types that are defined later."""
         self._follow_new_types()
-        self.listen(_DEFINITIONS, self._on_definition)
+        self.listen(DEFINITIONS, self._on_definition)
 
     def _on_definition(self, _change: Change) -> None:
         self._steps.plan(self._follow_defined, "", _REACT_SECONDS)

@@ -4,6 +4,7 @@ from attrs import define, field
 
 from trio_sched.simulator.admission.admission import POD_GROUP_FINALIZER
 from trio_sched.simulator.controllers.controller import Controller
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 
@@ -34,7 +35,7 @@ class PodGroupController(Controller):
             return
         key = f"{pod.fields['metadata']['namespace']}/{name}"
         members = self._pods_of_group.setdefault(key, {})
-        if not gone and (pod.fields.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+        if not gone and not is_finished(pod.fields):
             members[pod.key] = None
             return
         members.pop(pod.key, None)

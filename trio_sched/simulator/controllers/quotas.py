@@ -7,7 +7,7 @@ from attrs import define
 from trio_sched.simulator.admission.quota_usage import uses_other
 from trio_sched.simulator.admission.resource_quotas import QUOTAS, counted, write_status
 from trio_sched.simulator.controllers.controller import Controller
-from trio_sched.simulator.kubelets.pod_states import FINISHED, phase_of
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.storage.object_store import Change, Collection
 from trio_sched.simulator.storage.resource_types import ResourceType
 
@@ -39,11 +39,7 @@ class QuotaController(Controller):
         if not quotas.objects:
             return
         before = change.previous
-        ended = (
-            before is not None
-            and phase_of(change.current.fields) in FINISHED
-            and phase_of(before.fields) not in FINISHED
-        )
+        ended = before is not None and is_finished(change.current.fields) and not is_finished(before.fields)
         changed = before is not None and uses_other(resource, before.fields, change.current.fields)
         if change.type == "DELETED" or ended or changed:
             namespace = change.current.fields["metadata"]["namespace"]

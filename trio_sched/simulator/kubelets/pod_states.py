@@ -1,17 +1,11 @@
 """What controllers read from the status of pods."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.clock import parse_timestamp
-
-FINISHED: Final = ("Succeeded", "Failed")
-
-
-def phase_of(fields: Json) -> str:
-    """The phase of a pod; empty if it has none yet."""
-    return (fields.get("status") or {}).get("phase") or ""
 
 
 def is_terminating(fields: Json) -> bool:
@@ -21,7 +15,7 @@ def is_terminating(fields: Json) -> bool:
 
 def is_active(fields: Json) -> bool:
     """Whether a pod runs or will run, and is not being deleted."""
-    return phase_of(fields) not in FINISHED and not is_terminating(fields)
+    return not is_finished(fields) and not is_terminating(fields)
 
 
 def condition_of(fields: Json, kind: str) -> Json | None:

@@ -10,13 +10,13 @@ from attrs import define, field
 from trio_sched.objects.quantity import NANO, QuantityError, parse_nano
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import with_condition
+from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.pods.pod_resources import pod_total
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 
 _PENDING: Final = "PodResizePending"
-_TERMINAL: Final = ("Succeeded", "Failed")
 _CONTAINERS: Final = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
 
 
@@ -38,8 +38,8 @@ class Resizes:
         node, uid = fields["spec"].get("nodeName"), fields["metadata"]["uid"]
         if not node:
             return
-        phase = (fields.get("status") or {}).get("phase")
-        if change.type == "DELETED" or phase in _TERMINAL:
+        phase = phase_of(fields)
+        if change.type == "DELETED" or is_finished(fields):
             self._allocated.pop(uid, None)
             self._try_deferred(node)
         elif change.previous is not None and phase == "Running":
@@ -89,7 +89,7 @@ class Resizes:
         used: dict[str, int] = {}
         for other in self.server.store.collection("pods").objects.values():
             theirs, other_uid = other.fields["spec"], other.fields["metadata"]["uid"]
-            is_over = (other.fields.get("status") or {}).get("phase") in _TERMINAL
+            is_over = is_finished(other.fields)
             if theirs.get("nodeName") == spec["nodeName"] and other_uid != uid and not is_over:
                 for name, amount in pod_total(self._allocated.get(other_uid) or theirs, "requests").items():
                     used[name] = used.get(name, 0) + amount

@@ -12,6 +12,7 @@ from attrs import define, field
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import MIRROR
 
@@ -69,7 +70,9 @@ def take_over(manifests: Iterable[Manifest], names: Collection[str], schedulers:
 
 def pods_of_other_schedulers(manifests: Iterable[Manifest], schedulers: Collection[str]) -> Counter[str]:
     """Scheduler → its pods without a node, of those schedulers that are not simulated; without finished pods."""
-    waiting = (one.fields for one in manifests if _is_pod(one) and not _node(one.fields) and not _is_over(one.fields))
+    waiting = (
+        one.fields for one in manifests if _is_pod(one) and not _node(one.fields) and not is_finished(one.fields)
+    )
     names = (fields["spec"].get("schedulerName") or _DEFAULT_SCHEDULER for fields in waiting)
     return Counter(name for name in names if name not in schedulers)
 
@@ -124,7 +127,7 @@ def _selects(pattern: str, key: str, *, has_node: bool) -> bool:
 
 def _why_it_stays(fields: Json, schedulers: Collection[str]) -> str:
     metadata = fields["metadata"]
-    if _is_over(fields):
+    if is_finished(fields):
         return "finished"
     if "deletionTimestamp" in metadata:
         return "being deleted"
@@ -168,11 +171,6 @@ def _is_pod(manifest: Manifest) -> bool:
 def _node(fields: Json) -> str:
     name: str = fields["spec"].get("nodeName") or ""
     return name
-
-
-def _is_over(fields: Json) -> bool:
-    phase = (fields.get("status") or {}).get("phase")
-    return isinstance(phase, str) and phase in ("Succeeded", "Failed")
 
 
 def _path_of_pod_spec(fields: Json) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 
 
@@ -36,7 +37,7 @@ def _key(fields: Json) -> tuple[str, str, str]:
 def _is_running(fields: Json) -> bool:
     if fields["kind"] != "Pod" or not fields["metadata"].get("uid") or not fields["spec"].get("nodeName"):
         return False
-    return (fields.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+    return not is_finished(fields)
 
 
 def _references(pod: Json) -> Iterator[tuple[str, str, str]]:

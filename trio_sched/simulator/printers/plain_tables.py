@@ -7,10 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from trio_sched.simulator.printers.ages import since
-from trio_sched.simulator.printers.table_cells import Table, age, columns, joined, name, template_columns
+from trio_sched.simulator.printers.table_cells import WORKLOAD_WIDE, Table, age, columns, joined, name, template_columns
 from trio_sched.simulator.raw_objects import Json
-
-_WIDE: Final = ("Containers", "Images", "Selector")
 
 
 def _daemon_set_row(fields: Json, now: datetime) -> list[Any]:
@@ -143,8 +141,8 @@ _DRIVER_COLUMNS: Final = (
 )
 
 PLAIN_TABLES: Final[dict[str, Table]] = {
-    "daemonsets.apps": (columns(*_DAEMON_COLUMNS, wide=_WIDE), _daemon_set_row),
-    "cronjobs.batch": (columns(*_CRON_COLUMNS, wide=_WIDE), _cron_job_row),
+    "daemonsets.apps": (columns(*_DAEMON_COLUMNS, wide=WORKLOAD_WIDE), _daemon_set_row),
+    "cronjobs.batch": (columns(*_CRON_COLUMNS, wide=WORKLOAD_WIDE), _cron_job_row),
     "resourcequotas": (columns("Name", "Request", "Limit", "Age"), _quota_row),
     "limitranges": _CREATED,
     "customresourcedefinitions.apiextensions.k8s.io": _CREATED,

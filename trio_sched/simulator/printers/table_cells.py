@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.raw_objects import Json
 
 RowMaker = Callable[[Json, datetime], list[Any]]
 Table = tuple[list[Json], RowMaker]
+
+WORKLOAD_WIDE: Final = ("Containers", "Images", "Selector")
+"""The columns of workloads that are shown on demand."""
 
 
 def columns(*names: str, wide: tuple[str, ...] = ()) -> list[Json]:

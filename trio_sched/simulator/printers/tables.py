@@ -6,7 +6,7 @@ from typing import Any
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.custom_tables import custom_columns, custom_row
 from trio_sched.simulator.printers.plain_tables import PLAIN_TABLES
-from trio_sched.simulator.printers.table_cells import Table, age, columns, joined, name, template_columns
+from trio_sched.simulator.printers.table_cells import WORKLOAD_WIDE, Table, age, columns, joined, name, template_columns
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.resource_types import ResourceType
@@ -220,8 +220,7 @@ def _plain_row(fields: Json, now: datetime) -> list[Any]:
     return [name(fields), age(fields, now)]
 
 
-_WORKLOAD_WIDE = ("Containers", "Images", "Selector")
-_CONTROLLED = columns("Name", "Desired", "Current", "Ready", "Age", wide=_WORKLOAD_WIDE)
+_CONTROLLED = columns("Name", "Desired", "Current", "Ready", "Age", wide=WORKLOAD_WIDE)
 
 _TABLES: dict[str, Table] = {
     **PLAIN_TABLES,
@@ -248,13 +247,13 @@ _TABLES: dict[str, Table] = {
         _event_row,
     ),
     "deployments.apps": (
-        columns("Name", "Ready", "Up-to-date", "Available", "Age", wide=_WORKLOAD_WIDE),
+        columns("Name", "Ready", "Up-to-date", "Available", "Age", wide=WORKLOAD_WIDE),
         _deployment_row,
     ),
     "replicasets.apps": (_CONTROLLED, _replica_set_row),
     "replicationcontrollers": (_CONTROLLED, _replica_set_row),
     "statefulsets.apps": (columns("Name", "Ready", "Age", wide=("Containers", "Images")), _stateful_set_row),
-    "jobs.batch": (columns("Name", "Status", "Completions", "Duration", "Age", wide=_WORKLOAD_WIDE), _job_row),
+    "jobs.batch": (columns("Name", "Status", "Completions", "Duration", "Age", wide=WORKLOAD_WIDE), _job_row),
     "persistentvolumeclaims": (
         columns(
             "Name",

@@ -16,6 +16,7 @@ from trio_sched.simulator.errors.status_errors import (
     not_found,
     precondition_failed,
 )
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.registry.new_metadata import check_namespace, new_metadata
@@ -307,8 +308,8 @@ def _grace(resource: ResourceType, stored: StoredObject, options: DeleteOptions)
     """The grace period in seconds; 0 for pods that no kubelet runs."""
     if resource.collection != "pods":
         return 0
-    spec, status = stored.fields["spec"], stored.fields.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+    spec = stored.fields["spec"]
+    if not spec.get("nodeName") or is_finished(stored.fields):
         return 0
     grace = options.grace_seconds
     if grace is None:

@@ -30,15 +30,14 @@ from trio_sched.simulator.validation.core import (
     nodes,
     quotas,
     services,
-    statuses,
     templates,
+    volume_claims,
 )
 from trio_sched.simulator.validation.core.pod_changes import pod_changes
 from trio_sched.simulator.validation.core.pod_status import pod_status_problems
 from trio_sched.simulator.validation.core.pods import pod_problems, sent_pod_problems
-from trio_sched.simulator.validation.core.volume_claims import claim_problems as volume_claim_problems
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem
-from trio_sched.simulator.validation.resource import device_changes, device_slices, devices
+from trio_sched.simulator.validation.resource import device_slices, devices
 from trio_sched.simulator.validation.resource.claim_status import claim_status_problems
 
 
@@ -88,7 +87,7 @@ _RULES: dict[str, Strategy] = {
         admit_change=admission.admit_namespace_change,
         sent_problems=namespaces.sent_namespace_problems,
         change_problems=namespaces.namespace_changes,
-        status_problems=statuses.namespace_status_problems,
+        status_problems=namespaces.namespace_status_problems,
     ),
     "nodes": Strategy(
         defaults=defaults.node_defaults,
@@ -106,11 +105,11 @@ _RULES: dict[str, Strategy] = {
     "persistentvolumeclaims": Strategy(
         defaults=defaults.volume_defaults,
         admit=admission.admit_volume,
-        problems=volume_claim_problems,
+        problems=volume_claims.claim_problems,
         check=check_limits,
-        change_problems=storage.claim_changes,
+        change_problems=volume_claims.claim_changes,
         check_change=admission.check_claim_change,
-        status_problems=statuses.volume_claim_status_problems,
+        status_problems=volume_claims.claim_status_problems,
     ),
     "storageclasses.storage.k8s.io": Strategy(
         defaults=defaults.storage_class_defaults,
@@ -135,7 +134,7 @@ _RULES: dict[str, Strategy] = {
     "resourcequotas": Strategy(
         problems=quotas.quota_problems,
         change_problems=quotas.quota_changes,
-        status_problems=statuses.quota_status_problems,
+        status_problems=quotas.quota_status_problems,
     ),
     "limitranges": Strategy(
         defaults=defaults.limit_range_defaults,
@@ -147,21 +146,21 @@ _RULES: dict[str, Strategy] = {
         admit=admission.admit_workload,
         problems=workloads.deployment_problems,
         change_problems=workloads.selector_changes,
-        status_problems=statuses.DEPLOYMENT,
+        status_problems=workloads.DEPLOYMENT_STATUS,
     ),
     "replicasets.apps": Strategy(
         defaults=defaults.replica_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.replica_set_problems,
         change_problems=workloads.selector_changes,
-        status_problems=statuses.REPLICA_SET,
+        status_problems=workloads.REPLICA_SET_STATUS,
     ),
     "statefulsets.apps": Strategy(
         defaults=defaults.stateful_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.stateful_set_problems,
         change_problems=workloads.stateful_set_changes,
-        status_problems=statuses.STATEFUL_SET,
+        status_problems=workloads.STATEFUL_SET_STATUS,
     ),
     "daemonsets.apps": Strategy(
         defaults=defaults.daemon_set_defaults,
@@ -169,13 +168,13 @@ _RULES: dict[str, Strategy] = {
         admit_change=admission.admit_daemon_set_change,
         problems=workloads.daemon_set_problems,
         change_problems=workloads.selector_changes,
-        status_problems=statuses.DAEMON_SET,
+        status_problems=workloads.DAEMON_SET_STATUS,
     ),
     "replicationcontrollers": Strategy(
         defaults=defaults.replication_controller_defaults,
         admit=admission.admit_workload,
         problems=workloads.replication_controller_problems,
-        status_problems=statuses.REPLICA_SET,
+        status_problems=workloads.REPLICA_SET_STATUS,
     ),
     "jobs.batch": Strategy(
         defaults=defaults.job_defaults,
@@ -212,7 +211,7 @@ _RULES: dict[str, Strategy] = {
         defaults=defaults.claim_defaults,
         problems=devices.claim_problems,
         check=admin_access.check_claim,
-        change_problems=device_changes.claim_changes,
+        change_problems=devices.claim_changes,
         status_problems=claim_status_problems,
         status_keeps_metadata=True,
     ),
@@ -220,13 +219,13 @@ _RULES: dict[str, Strategy] = {
         defaults=defaults.claim_template_defaults,
         problems=devices.template_problems,
         check=admin_access.check_template,
-        change_problems=device_changes.claim_changes,
+        change_problems=devices.claim_changes,
     ),
     "resourceslices.resource.k8s.io": Strategy(
         admit=admission.admit_slice,
         admit_change=admission.admit_slice_change,
         problems=device_slices.slice_problems,
-        change_problems=device_changes.slice_changes,
+        change_problems=device_slices.slice_changes,
     ),
     "volumeattributesclasses.storage.k8s.io": Strategy(
         problems=storage.attributes_class_problems, change_problems=storage.attributes_class_changes
@@ -238,7 +237,7 @@ _RULES: dict[str, Strategy] = {
     "poddisruptionbudgets.policy": Strategy(
         admit=admission.admit_budget,
         problems=policies.budget_problems,
-        status_problems=statuses.budget_status_problems,
+        status_problems=policies.budget_status_problems,
     ),
     "priorityclasses.scheduling.k8s.io": Strategy(
         defaults=defaults.priority_class_defaults,

@@ -9,6 +9,7 @@ from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import container_resource_problems, quantity_problems
 from trio_sched.simulator.validation.core.taints import toleration_problems
 from trio_sched.simulator.validation.meta import names
+from trio_sched.simulator.validation.meta.conditions import condition_problems
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,
@@ -36,6 +37,14 @@ def budget_problems(fields: Json) -> Iterator[FieldProblem]:
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in ("AlwaysAllow", "IfHealthyBudget"):
         yield unsupported("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
+
+
+def budget_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with the status of a PodDisruptionBudget."""
+    status = new.get("status") or {}
+    yield from condition_problems(status.get("conditions") or [], "status.conditions")
+    counts = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+    yield from negative_problems(status, "status", *counts)
 
 
 def priority_class_problems(fields: Json) -> Iterator[FieldProblem]:

@@ -169,29 +169,6 @@ def volume_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
         yield from immutable(before, after, "nodeAffinity")
 
 
-def claim_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a PersistentVolumeClaim."""
-    before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
-    yield from immutable(before, after, "volumeMode")
-    had, has = ((spec.get("resources") or {}).get("requests", {}).get("storage", 0) for spec in (before, after))
-    is_bound = (old.get("status") or {}).get("phase") == "Bound"
-    if is_bound and parse_nano(has) < parse_nano(had):
-        yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
-    for spec in (before, after):
-        if is_bound:
-            spec.pop("resources", None)
-        spec.pop("volumeAttributesClassName", None)
-    if not before.get("volumeName"):
-        before["volumeName"] = after.get("volumeName")
-    if before.get("storageClassName") is None:
-        before["storageClassName"] = after.get("storageClassName")
-    if {k: v for k, v in before.items() if v is not None} != {k: v for k, v in after.items() if v is not None}:
-        detail = (
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-        )
-        yield forbidden_field("spec", detail)
-
-
 def storage_class_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new storage class."""
     yield from _driver_problems(fields.get("provisioner") or "", "provisioner")
@@ -202,6 +179,11 @@ def storage_class_problems(fields: Json) -> Iterator[FieldProblem]:
     if mode not in ("Immediate", "WaitForFirstConsumer"):
         yield unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
     yield from topology_term_problems(fields.get("allowedTopologies") or [], "allowedTopologies")
+
+
+def storage_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a storage class."""
+    yield from immutable(old, new, "parameters", "provisioner", "reclaimPolicy", "volumeBindingMode", path="")
 
 
 def _driver_problems(driver: str, path: str) -> Iterator[FieldProblem]:
@@ -236,47 +218,6 @@ def attributes_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
             yield forbidden_field(field, f"updates to {field} are forbidden.")
 
 
-def storage_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a storage class."""
-    yield from immutable(old, new, "parameters", "provisioner", "reclaimPolicy", "volumeBindingMode", path="")
-
-
-def csi_driver_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a CSIDriver."""
-    yield from immutable(old.get("spec") or {}, new.get("spec") or {}, "attachRequired", "volumeLifecycleModes")
-
-
-def csi_node_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a CSINode: only the count of a driver's volumes may change."""
-    changed = {driver.get("name"): driver for driver in (new.get("spec") or {}).get("drivers") or ()}
-    for driver in (old.get("spec") or {}).get("drivers") or ():
-        after = changed.get(driver.get("name"), driver)
-        if any(not same(driver.get(field), after.get(field)) for field in ("nodeID", "topologyKeys")):
-            yield bad_value("spec.drivers", after, "field is immutable")
-
-
-def capacity_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a CSIStorageCapacity."""
-    for field in ("nodeTopology", "storageClassName"):
-        # An empty selector of nodes selects all, one that is left out none.
-        if old.get(field) != new.get(field):
-            yield bad_value(field, new.get(field), "field is immutable")
-
-
-def attachment_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a VolumeAttachment."""
-    yield from immutable(old, new, "spec", path="")
-
-
-def attachment_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with the status of a VolumeAttachment."""
-    for name in ("attachError", "detachError"):
-        code = ((new.get("status") or {}).get(name) or {}).get("errorCode", 0)
-        if not 0 <= code < 1 << 31:
-            detail = f"must be between 0 and {(1 << 31) - 1}, inclusive"
-            yield bad_value(f"status.{name}.errorCode", code, detail)
-
-
 def csi_node_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new CSINode."""
     seen: set[str] = set()
@@ -299,6 +240,15 @@ def csi_node_problems(fields: Json) -> Iterator[FieldProblem]:
                 yield duplicate(path, key)
             keys.add(key)
             yield from key_problems(key, path)
+
+
+def csi_node_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a CSINode: only the count of a driver's volumes may change."""
+    changed = {driver.get("name"): driver for driver in (new.get("spec") or {}).get("drivers") or ()}
+    for driver in (old.get("spec") or {}).get("drivers") or ():
+        after = changed.get(driver.get("name"), driver)
+        if any(not same(driver.get(field), after.get(field)) for field in ("nodeID", "topologyKeys")):
+            yield bad_value("spec.drivers", after, "field is immutable")
 
 
 def csi_driver_problems(fields: Json) -> Iterator[FieldProblem]:
@@ -332,6 +282,11 @@ def csi_driver_problems(fields: Json) -> Iterator[FieldProblem]:
         yield bad_value("spec.nodeAllocatableUpdatePeriodSeconds", period, detail)
 
 
+def csi_driver_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a CSIDriver."""
+    yield from immutable(old.get("spec") or {}, new.get("spec") or {}, "attachRequired", "volumeLifecycleModes")
+
+
 def capacity_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new CSIStorageCapacity."""
     name = fields.get("storageClassName") or ""
@@ -340,6 +295,14 @@ def capacity_problems(fields: Json) -> Iterator[FieldProblem]:
     yield from label_selector_problems(fields.get("nodeTopology"), "nodeTopology")
     if fields.get("capacity") is not None and parse_nano(fields["capacity"]) < 0:
         yield bad_value("capacity", str(fields["capacity"]), "must be greater than or equal to 0")
+
+
+def capacity_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a CSIStorageCapacity."""
+    for field in ("nodeTopology", "storageClassName"):
+        # An empty selector of nodes selects all, one that is left out none.
+        if old.get(field) != new.get(field):
+            yield bad_value(field, new.get(field), "field is immutable")
 
 
 def attachment_problems(fields: Json) -> Iterator[FieldProblem]:
@@ -361,3 +324,17 @@ def attachment_problems(fields: Json) -> Iterator[FieldProblem]:
         yield bad_value("spec.source.persistentVolumeName", name, problem)
     if problem := names.subdomain(node):
         yield bad_value("spec.nodeName", node, problem)
+
+
+def attachment_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a VolumeAttachment."""
+    yield from immutable(old, new, "spec", path="")
+
+
+def attachment_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with the status of a VolumeAttachment."""
+    for name in ("attachError", "detachError"):
+        code = ((new.get("status") or {}).get(name) or {}).get("errorCode", 0)
+        if not 0 <= code < 1 << 31:
+            detail = f"must be between 0 and {(1 << 31) - 1}, inclusive"
+            yield bad_value(f"status.{name}.errorCode", code, detail)

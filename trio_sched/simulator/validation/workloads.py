@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.pods import template_problems
@@ -20,6 +20,9 @@ from trio_sched.simulator.validation.meta.label_matching import matches_labels
 from trio_sched.simulator.validation.meta.metadata import immutable, label_problems
 from trio_sched.simulator.validation.meta.numbers import amount, amount_problems, negative_problems
 from trio_sched.simulator.validation.meta.selectors import label_selector_problems
+
+StatusProblems = Callable[[Json, Json], Iterator[FieldProblem]]
+"""What is wrong with the new status of an object: its fields before and after."""
 
 _NO_MATCH = "`selector` does not match template `labels`"
 
@@ -190,3 +193,50 @@ def stateful_set_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
             "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
         )
         yield forbidden_field("spec", detail)
+
+
+def _counters(*numbers: str, at_most_replicas: tuple[str, ...] = (), ready: str = "readyReplicas") -> StatusProblems:
+    """The rules of a status that counts.
+
+    Args:
+        numbers: what must not be negative.
+        at_most_replicas: what must not be more than ``replicas``.
+        ready: how messages call ``readyReplicas``.
+    """
+
+    def problems(old: Json, new: Json) -> Iterator[FieldProblem]:
+        before, status = old.get("status") or {}, new.get("status") or {}
+        yield from negative_problems(status, "status", *numbers)
+        for name in at_most_replicas:
+            if status.get(name, 0) > status.get("replicas", 0):
+                yield bad_value(f"status.{name}", status.get(name, 0), "cannot be greater than status.replicas")
+        if at_most_replicas and status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+            detail = f"cannot be greater than {ready}"
+            yield bad_value("status.availableReplicas", status.get("availableReplicas", 0), detail)
+        collisions, had = status.get("collisionCount"), before.get("collisionCount")
+        if "collisionCount" in numbers and had is not None and (collisions is None or collisions < had):
+            yield bad_value("status.collisionCount", collisions or 0, "cannot be decremented")
+
+    return problems
+
+
+DEPLOYMENT_STATUS: Final = _counters(
+    *("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"),
+    *("unavailableReplicas", "terminatingReplicas", "collisionCount"),
+    at_most_replicas=("updatedReplicas", "readyReplicas", "availableReplicas"),
+)
+REPLICA_SET_STATUS: Final = _counters(
+    *("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"),
+    "terminatingReplicas",
+    at_most_replicas=("fullyLabeledReplicas", "readyReplicas", "availableReplicas"),
+)
+STATEFUL_SET_STATUS: Final = _counters(
+    *("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration"),
+    "collisionCount",
+    at_most_replicas=("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"),
+    ready="status.readyReplicas",
+)
+DAEMON_SET_STATUS: Final = _counters(
+    *("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration"),
+    *("updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
+)

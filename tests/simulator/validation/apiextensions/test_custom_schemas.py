@@ -4,7 +4,6 @@
 as it would have been stored.
 """
 
-import copy
 import gzip
 import json
 from pathlib import Path
@@ -15,6 +14,7 @@ from simulator_api import Json
 
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
+from trio_sched.simulator.storage.object_store import copied
 from trio_sched.simulator.validation.apiextensions.custom_schemas import compile_schema
 
 RECORDED: Final[Json] = json.loads(gzip.decompress(Path(__file__).with_name("custom_verdicts.json.gz").read_bytes()))
@@ -23,18 +23,18 @@ SPEC: Final[Json] = DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema
 WITH_FORMATS: Final = {name for name, schema in SPEC["properties"].items() if schema.get("format")}
 
 
-def upkeep(spec: Any) -> Json:
-    return {"apiVersion": "example.com/v1", "kind": "Upkeep", "metadata": {"name": "u"}, "spec": spec}
+def upkeep(spec: Any, name: str = "u") -> Json:
+    return {"apiVersion": "example.com/v1", "kind": "Upkeep", "metadata": {"name": name}, "spec": spec}
 
 
 def definition_with(schema: Json) -> Json:
-    changed = copy.deepcopy(DEFINITION)
+    changed = copied(DEFINITION)
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = schema
     return changed
 
 
 def checked(*objects: Json) -> list[Json]:
-    return [one.fields for one in check_manifests([Manifest(copy.deepcopy(one)) for one in objects]).manifests]
+    return [one.fields for one in check_manifests([Manifest(copied(one)) for one in objects]).manifests]
 
 
 def problems_of(*objects: Json) -> list[str]:
@@ -49,18 +49,27 @@ def is_compared(spec: Any) -> bool:
 
 
 def test_the_verdicts_are_those_of_the_api_server_and_defaults_and_texts_as_well() -> None:
-    compared = 0
-    for spec, causes, stored in RECORDED["verdicts"]:
-        if not is_compared(spec) or any("must be positive" in cause for cause in causes):
-            continue  # to the API server a whole number is no multiple of a quarter
-        compared += 1
-        if not causes:
-            assert checked(DEFINITION, upkeep(spec))[-1]["spec"] == stored
-            continue
-        found = problems_of(DEFINITION, upkeep(spec))
-        texts = {cause for cause in causes if not cause.startswith(("<nil>", "400 "))}
-        assert texts <= set(found), spec
-    assert compared > 850
+    verdicts = {  # to the API server a whole number is no multiple of a quarter
+        f"u{number}": (spec, causes, stored)
+        for number, (spec, causes, stored) in enumerate(RECORDED["verdicts"])
+        if is_compared(spec) and not any("must be positive" in cause for cause in causes)
+    }
+    assert len(verdicts) > 850
+    taken = [upkeep(spec, name) for name, (spec, causes, _) in verdicts.items() if not causes]
+    _, *found = checked(DEFINITION, *taken)
+    assert {one["metadata"]["name"]: one["spec"] for one in found} == {
+        name: stored for name, (_, causes, stored) in verdicts.items() if not causes
+    }
+    texts: dict[str, set[str]] = {}
+    with pytest.raises(ManifestError) as error:
+        checked(DEFINITION, *(upkeep(spec, name) for name, (spec, causes, _) in verdicts.items() if causes))
+    for one in error.value.problems:
+        texts.setdefault(one.what.removeprefix("Upkeep ").removeprefix("default/"), set()).add(
+            f"{one.path}: {one.text}"
+        )
+    for name, (spec, causes, _) in verdicts.items():
+        assert (name in texts) is bool(causes), spec
+        assert {cause for cause in causes if not cause.startswith(("<nil>", "400 "))} <= texts.get(name, set()), spec
 
 
 @pytest.mark.parametrize(
@@ -103,7 +112,7 @@ def test_whole_numbers_or_texts_may_be_said_in_both_ways() -> None:
 
 
 def test_a_definition_needs_a_schema_of_an_object() -> None:
-    definition = copy.deepcopy(DEFINITION)
+    definition = copied(DEFINITION)
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {"type": "string"}
     assert 'openAPIV3Schema.type: Invalid value: "string": must be object at the root' in problems_of(definition)[0]
     del definition["spec"]["versions"][0]["schema"]

@@ -15,6 +15,7 @@ from trio_sched.simulator.controllers.work_queue import Step
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.claim_consumers import GROUP_API, group_of, is_group, is_reserved_for
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
@@ -333,7 +334,7 @@ class ClaimController(Controller):
 def is_done(pod: StoredObject) -> bool:
     """Whether the pod will not use its claims any more, or again."""
     fields = pod.fields
-    if (fields.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if is_finished(fields):
         return True
     return "deletionTimestamp" in fields["metadata"] and not fields["spec"].get("nodeName")
 

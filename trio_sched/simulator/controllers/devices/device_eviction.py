@@ -7,6 +7,7 @@ from attrs import define, field
 
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.devices.devices import SLICES
+from trio_sched.simulator.controllers.nodes.node_matching import tolerates
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.claim_consumers import pods_of
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
@@ -80,7 +81,7 @@ class DeviceTaintEviction(Controller):
         for taint in self._taints_of(result):
             if taint.get("effect") != "NoExecute":
                 continue
-            tolerating = [one for one in result.get("tolerations") or () if _tolerates(one, taint)]
+            tolerating = [one for one in result.get("tolerations") or () if tolerates([one], taint)]
             limits = [one["tolerationSeconds"] for one in tolerating if one.get("tolerationSeconds") is not None]
             if not tolerating:
                 waits.append(0.0)
@@ -116,13 +117,3 @@ def _results(claim: StoredObject | None) -> list[Json]:
 def _pool_of(one: StoredObject) -> tuple[str, str]:
     spec = one.fields["spec"]
     return spec.get("driver") or "", (spec.get("pool") or {}).get("name") or ""
-
-
-def _tolerates(toleration: Json, taint: Json) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    if (toleration.get("operator") or "Equal") == "Equal":
-        return bool((toleration.get("value") or "") == (taint.get("value") or ""))
-    return bool(toleration.get("operator") == "Exists")

@@ -9,7 +9,8 @@ from attrs import define, field
 
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
-from trio_sched.simulator.kubelets.pod_states import FINISHED, is_ready, is_terminating, phase_of
+from trio_sched.simulator.kubelets.pod_states import is_ready, is_terminating
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
@@ -75,7 +76,7 @@ class PodsOfLostNodes(Controller):
             return
         state, pods = self.server.state, self.server.state.types.core("pods")
         for pod in self._pods_of(node):
-            if phase_of(pod.fields) not in FINISHED:
+            if not is_finished(pod.fields):
                 why = "PodGC: node no longer exists"
                 pod = disrupt(state, pods, pod, "DeletionByPodGC", why, phase="Failed")
             delete(state, pods, pod, DeleteOptions(grace_seconds=0))
@@ -87,7 +88,7 @@ class PodsOfLostNodes(Controller):
         for pod in self._pods_of(node):
             if not is_terminating(pod.fields):
                 continue
-            if phase_of(pod.fields) not in FINISHED:
+            if not is_finished(pod.fields):
                 status = {**(pod.fields.get("status") or {}), "phase": "Failed"}
                 pod = write_fields(state, pods, pod, status=status)
             delete(state, pods, pod, DeleteOptions(grace_seconds=0))

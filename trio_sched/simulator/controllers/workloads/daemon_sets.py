@@ -21,13 +21,12 @@ from trio_sched.simulator.controllers.workloads.workload_controller import (
     without_zeros,
 )
 from trio_sched.simulator.kubelets.pod_states import (
-    FINISHED,
     is_available,
     is_ready,
     is_terminating,
-    phase_of,
     unavailable_for,
 )
+from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 
@@ -133,7 +132,7 @@ class DaemonSetController(WorkloadController):
         found: dict[str, list[StoredObject]] = {}
         for pod in self.claim(stored, self.selector_of(stored.fields), self.pods):
             node = node_of(pod.fields)  # there is none for one that was adopted and waits
-            if node and not (is_terminating(pod.fields) and phase_of(pod.fields) in FINISHED):
+            if node and not (is_terminating(pod.fields) and is_finished(pod.fields)):
                 found.setdefault(node, []).append(pod)
         for pods in found.values():
             pods.sort(key=_standing)

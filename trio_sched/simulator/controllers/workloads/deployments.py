@@ -33,7 +33,8 @@ from trio_sched.simulator.controllers.workloads.workload_controller import (
     without_zeros,
 )
 from trio_sched.simulator.errors.status_errors import ApiError
-from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, phase_of, unix_time
+from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, unix_time
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
@@ -277,8 +278,7 @@ class DeploymentController(WorkloadController):
 
     def _has_old_pods(self, old: list[StoredObject]) -> bool:
         return any(
-            status_of(one).get("replicas", 0)
-            or any(phase_of(pod.fields) not in ("Succeeded", "Failed") for pod in self._pods_of(one))
+            status_of(one).get("replicas", 0) or any(not is_finished(pod.fields) for pod in self._pods_of(one))
             for one in old
         )
 

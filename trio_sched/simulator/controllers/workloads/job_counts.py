@@ -19,7 +19,8 @@ from trio_sched.simulator.controllers.workloads.job_pods import (
     read_indexes,
     written_indexes,
 )
-from trio_sched.simulator.kubelets.pod_states import is_active, is_terminating, phase_of
+from trio_sched.simulator.kubelets.pod_states import is_active, is_terminating
+from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
@@ -155,4 +156,4 @@ def failures_with(spec: Json, pod: StoredObject) -> tuple[int, int]:
 
 def is_leaving(pod: StoredObject) -> bool:
     """Whether a pod is being deleted and has not ended."""
-    return is_terminating(pod.fields) and phase_of(pod.fields) not in ("Succeeded", "Failed")
+    return is_terminating(pod.fields) and not is_finished(pod.fields)

@@ -6,7 +6,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from trio_sched.simulator.admission.annotations import number_in
-from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, phase_of, unix_time
+from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, unix_time
+from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
@@ -27,9 +28,8 @@ def is_uncounted(pod: StoredObject) -> bool:
 
 def has_failed(spec: Json, pod: StoredObject) -> bool:
     """Whether a pod counts as failed for the Job of *spec*: one that is being deleted does, unless it is waited for."""
-    phase = phase_of(pod.fields)
-    if phase in ("Succeeded", "Failed"):
-        return phase == "Failed"
+    if is_finished(pod.fields):
+        return phase_of(pod.fields) == "Failed"
     return is_terminating(pod.fields) and not replaces_failed_only(spec)
 
 

@@ -34,10 +34,10 @@ from trio_sched.simulator.kubelets.pod_states import (
     is_active,
     is_ready,
     is_terminating,
-    phase_of,
     unix_time,
 )
 from trio_sched.simulator.pods.containers import containers_of
+from trio_sched.simulator.pods.pod_phase import phase_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import drop_finalizer, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied

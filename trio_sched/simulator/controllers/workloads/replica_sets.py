@@ -9,14 +9,13 @@ from trio_sched.simulator.controllers.workloads.pod_ranking import first_to_dele
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import (
-    FINISHED,
     condition_of,
     is_active,
     is_ready,
     is_terminating,
-    phase_of,
     unavailable_for,
 )
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.selectors import matches_label_selector
@@ -107,7 +106,7 @@ class ReplicaSetController(WorkloadController):
         selector = self.selector_of(stored.fields)
         return sum(
             is_terminating(pod.fields)
-            and phase_of(pod.fields) not in FINISHED
+            and not is_finished(pod.fields)
             and matches_label_selector(selector, pod.fields["metadata"].get("labels") or {})
             for pod in self.pods.of(stored.fields["metadata"]["uid"])
         )

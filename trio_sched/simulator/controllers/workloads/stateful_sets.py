@@ -12,13 +12,12 @@ from trio_sched.simulator.controllers.workloads.stateful_claims import StatefulC
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import (
-    FINISHED,
     is_available,
     is_ready,
     is_terminating,
-    phase_of,
     unavailable_for,
 )
+from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import change
 from trio_sched.simulator.storage.object_store import StoredObject, copied
@@ -132,7 +131,7 @@ class StatefulSetController(WorkloadController):
         if pod is None:
             self._create(stored, number, self._revision_for(stored, number, current, update))
             return True
-        if phase_of(pod.fields) in FINISHED:
+        if is_finished(pod.fields):
             self.delete_pod(stored, pod)
             return True
         if phase_of(pod.fields) == "Pending":

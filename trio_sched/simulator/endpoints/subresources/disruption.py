@@ -8,6 +8,7 @@ import math
 
 from attrs import frozen
 
+from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
@@ -51,7 +52,7 @@ def allowance(state: ClusterState, budget: StoredObject) -> Allowance:
     healthy = expected = 0
     for pod in state.store.collection("pods").in_order(namespace):
         metadata, pod_status = pod.fields["metadata"], pod.fields.get("status") or {}
-        if pod_status.get("phase") in ("Succeeded", "Failed"):
+        if is_finished(pod.fields):
             continue
         if matches_label_selector(spec.get("selector"), metadata.get("labels") or {}):
             expected += 1

@@ -10,6 +10,7 @@ from trio_sched.simulator.endpoints.subresources.disruption import Allowance, al
 from trio_sched.simulator.endpoints.writing import delete_options
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, conflict, precondition_failed
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, require, write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
@@ -18,7 +19,6 @@ from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.storage.selectors import matches_label_selector
 
 _SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
-_TERMINAL = ("Succeeded", "Failed")
 
 
 def serve_binding(state: ClusterState, target: Target, request: Request) -> Response:
@@ -150,8 +150,7 @@ def evict(state: ClusterState, pods: ResourceType, namespace: str, name: str, op
     """
     stored = require(state, pods, namespace, name)
     fields = stored.fields
-    phase = (fields.get("status") or {}).get("phase")
-    unprotected = phase in _TERMINAL or phase == "Pending" or "deletionTimestamp" in fields["metadata"]
+    unprotected = is_finished(fields) or phase_of(fields) == "Pending" or "deletionTimestamp" in fields["metadata"]
     if not unprotected:
         _check_budget(state, namespace, name, fields, dry_run=options.dry_run)
         if not options.dry_run:

@@ -40,3 +40,13 @@ def _label_problems(fields: Json) -> Iterator[FieldProblem]:
         version = labels.get(version_key, "latest")
         if version != "latest" and VERSION.fullmatch(version) is None:
             yield bad_value(f"metadata.labels[{version_key}]", version, 'must be "latest" or "v1.x"')
+
+
+def namespace_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with the status of a namespace."""
+    phase = (new.get("status") or {}).get("phase") or "Active"
+    is_deleted = new["metadata"].get("deletionTimestamp") is not None
+    if is_deleted and phase != "Terminating":
+        yield bad_value("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")
+    elif not is_deleted and phase != "Active":
+        yield bad_value("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")

@@ -113,6 +113,14 @@ def quota_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
         yield bad_value("spec.scopes", after, "field is immutable")
 
 
+def quota_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with the status of a ResourceQuota."""
+    for part in ("hard", "used"):
+        for name, quantity in ((new.get("status") or {}).get(part) or {}).items():
+            yield from quota_resource_problems(name, f"status.{part}[{name}]")
+            yield from quantity_problems(name, quantity, f"status.{part}[{name}]")
+
+
 def limit_range_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new LimitRange."""
     seen: set[str] = set()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.raw_objects import Json
+from trio_sched.simulator.validation.core.resources import is_native, quantity_problems
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
@@ -15,9 +16,17 @@ from trio_sched.simulator.validation.meta.field_problems import (
     required,
     unsupported,
 )
+from trio_sched.simulator.validation.meta.metadata import immutable
 from trio_sched.simulator.validation.meta.selectors import label_selector_problems
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_RESIZE_STATUSES: Final = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
 VOLUME_MODES: Final = ("Block", "Filesystem")
 
 
@@ -78,6 +87,53 @@ def _source_problems(source: Json, path: str) -> Iterator[FieldProblem]:
         yield bad_value(f"{path}.apiGroup", group, problem)
     if source.get("namespace") and (problem := names.dns_label(source["namespace"])):
         yield bad_value(f"{path}.namespace", source["namespace"], problem)
+
+
+def claim_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a PersistentVolumeClaim."""
+    before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
+    yield from immutable(before, after, "volumeMode")
+    had, has = ((spec.get("resources") or {}).get("requests", {}).get("storage", 0) for spec in (before, after))
+    is_bound = (old.get("status") or {}).get("phase") == "Bound"
+    if is_bound and parse_nano(has) < parse_nano(had):
+        yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
+    for spec in (before, after):
+        if is_bound:
+            spec.pop("resources", None)
+        spec.pop("volumeAttributesClassName", None)
+    if not before.get("volumeName"):
+        before["volumeName"] = after.get("volumeName")
+    if before.get("storageClassName") is None:
+        before["storageClassName"] = after.get("storageClassName")
+    if {k: v for k, v in before.items() if v is not None} != {k: v for k, v in after.items() if v is not None}:
+        detail = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        yield forbidden_field("spec", detail)
+
+
+def claim_status_problems(_old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with the status of a PersistentVolumeClaim."""
+    status = new.get("status") or {}
+    for name, quantity in (status.get("capacity") or {}).items():
+        if parse_nano(quantity) < 0:
+            yield bad_value(f"status.capacity[{name}]", quantity, "must be a valid resource quantity")
+    path = "status.allocatedResourceStatuses"
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        yield from _claimed_resource_problems(name, path)
+        if state not in _RESIZE_STATUSES:
+            yield unsupported(path, name, _RESIZE_STATUSES)
+    path = "status.allocatedResources"
+    for name, quantity in (status.get("allocatedResources") or {}).items():
+        wrong = list(_claimed_resource_problems(name, path))
+        yield from wrong or quantity_problems("storage", quantity, f"{path}[{name}]")
+
+
+def _claimed_resource_problems(name: str, path: str) -> Iterator[FieldProblem]:
+    if problem := names.qualified_name(name):
+        yield bad_value(path, name, problem)
+    elif is_native(name) and name != "storage":
+        yield unsupported(path, name, ("storage",))
 
 
 def access_mode_problems(modes: list[str], path: str) -> Iterator[FieldProblem]:

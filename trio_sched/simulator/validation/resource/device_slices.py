@@ -69,6 +69,19 @@ def slice_problems(fields: Json) -> Iterator[FieldProblem]:
         yield from _counter_problems(counter_set, f"spec.sharedCounters[{index}]")
 
 
+def slice_changes(old: Json, new: Json) -> list[FieldProblem]:
+    """What is wrong with a change of a resource slice."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    problems = [
+        bad_value(f"spec.{name}", after.get(name), "field is immutable")
+        for name in ("driver", "nodeName")
+        if before.get(name) != after.get(name)
+    ]
+    if (before.get("pool") or {}).get("name") != (after.get("pool") or {}).get("name"):
+        problems.append(bad_value("spec.pool.name", (after.get("pool") or {}).get("name"), "field is immutable"))
+    return problems
+
+
 def _has_more(device: Json) -> bool:
     """Whether a device has taints, counters or lists."""
     attributes = (device.get("attributes") or {}).values()

@@ -50,6 +50,13 @@ def claim_problems(fields: Json) -> Iterator[FieldProblem]:
     yield from _claim_spec_problems(fields.get("spec") or {}, "spec")
 
 
+def claim_changes(old: Json, new: Json) -> list[FieldProblem]:
+    """What is wrong with a change of a claim or a template."""
+    if old.get("spec") != new.get("spec"):
+        return [bad_value("spec", new.get("spec"), "field is immutable")]
+    return []
+
+
 def template_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new template of claims."""
     spec = fields.get("spec") or {}
