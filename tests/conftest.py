@@ -9,6 +9,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 import trio
+from trio.testing import MockClock
+
+from trio_sched.simulator import jumping_clock
 
 SUPPORT = sorted({module.parent for module in (Path(__file__).parent / "support").rglob("*.py")})
 
@@ -45,3 +48,9 @@ def _deterministic_task_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trio shuffles ready tasks on purpose, but a test that fails must fail again; the switch is trio's own."""
     monkeypatch.setattr(trio._core._run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
     trio._core._run._r.seed(0)
+
+
+@pytest.fixture
+def autojump_clock() -> MockClock:
+    """In place of that of pytest-trio: it waits for threads, and is asked for the time at half the cost."""
+    return jumping_clock()

@@ -81,7 +81,7 @@ def test_the_plugin_of_the_readme_keeps_the_contract(tmp_path: Path) -> None:
     paste(README, tmp_path)
     imports = "from quiet_zone import QuietZone\nfrom trio_sched.testing import check_conformance\n"
     (tmp_path / "check.py").write_text(f"{imports}check_conformance(QuietZone)")
-    run(tmp_path, "check")
+    assert run(tmp_path, "check") == ""
 
 
 def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ def test_every_recipe_has_a_test() -> None:
 
 @pytest.mark.parametrize("block", EXECUTED, ids=lambda block: block.place)
 def test_a_block_without_a_name_runs(block: Block) -> None:
-    exec(compile(block.text, block.place, "exec"), {"__name__": "block"})
+    names = {"__name__": "block"}
+    exec(compile(block.text, block.place, "exec"), names)
+    assert len(names) > 2  # those of the block are there besides two that are always
 
 
 def test_the_roles_of_the_recipe_are_those_that_are_printed(tmp_path: Path) -> None:

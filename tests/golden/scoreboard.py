@@ -6,7 +6,7 @@ How to use it in a replay (``test_<area>.py`` in this folder):
     def test_area_agrees_with_its_recordings(golden: GoldenRun, chunk: int) -> None:
         for case in golden.cases("area", chunk=chunk, chunks=CHUNKS, sample=40):
             golden.record("area", "RowName", agreed, f"{case['name']} node n1: expected …, got …")
-        golden.verify()
+        golden.check()
 
 *cases* gives every case of the chunk when the tests run with ``--golden-dir``, and about *sample* cases in all, spread
 over the file, when they don't. *record* counts one comparison; its detail names the case and the plugin, node or step,
@@ -125,7 +125,7 @@ class GoldenRun:
             self.scoreboard.on_purpose[area, row].append(detail)
         self.record(area, row, as_meant, detail)
 
-    def verify(self) -> None:
+    def check(self) -> None:
         """Fail if anything disagreed that should not."""
         shown = "\n".join(self._failures[:_MAX_DETAILS])
         assert not self._failures, f"{len(self._failures)} disagreements:\n{shown}"

@@ -98,7 +98,7 @@ def test_command_lines_are_taken_as_kube_scheduler_takes_them(
         directory.mkdir()
         with monkeypatch.context() as patch:
             _replay(golden, case, directory, capfd, patch)
-    golden.verify()
+    golden.check()
 
 
 def _replay(

@@ -44,7 +44,7 @@ def test_configuration_files_are_taken_as_kube_scheduler_takes_them(
         monkeypatch.delenv(name, raising=False)
     for case in golden.cases(AREA, chunk=chunk, chunks=CHUNKS, sample=300):
         _replay(golden, case, tmp_path, caplog)
-    golden.verify()
+    golden.check()
 
 
 def _replay(golden: GoldenRun, case: Case, directory: Path, caplog: pytest.LogCaptureFixture) -> None:

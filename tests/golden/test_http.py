@@ -37,7 +37,7 @@ async def test_requests_are_answered_as_kube_scheduler_answers_them(golden: Gold
         async with running_servers(json.loads(setup.read_text()), tmp_path) as servers:
             for case in cases:
                 _compare(golden, servers, case, await _send(servers, case, tmp_path))
-    golden.verify()
+    golden.check()
 
 
 async def _send(servers: HttpServers, case: Case, folder: Path) -> Answer:

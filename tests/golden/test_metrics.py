@@ -45,7 +45,7 @@ def test_families_are_those_of_kube_scheduler(golden: GoldenRun) -> None:
         shown = None if family is None else _shown(family)
         wanted = {key: expected.get(key) for key in ("type", "help", "labels", "buckets")}
         golden.record(AREA, "families", shown == wanted, f"{name}: expected {wanted}, got {shown}")
-    golden.verify()
+    golden.check()
 
 
 def _expected(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -93,7 +93,7 @@ async def test_the_resources_of_pods_are_shown_as_recorded(golden: GoldenRun, au
         expected = case["expect"]
         agreed = body.decode() == expected["body"] and content_type == expected["headers"]["content-type"]
         golden.record(AREA, "resources", agreed, f"{case['name']}: got {body.decode()}")
-    golden.verify()
+    golden.check()
 
 
 def _is_page_of_resources(case: Mapping[str, Any]) -> bool:

@@ -40,7 +40,7 @@ def test_workers_add_up_to_one_report() -> None:
 def test_what_is_otherwise_on_purpose_is_listed_and_fails_only_if_it_is_not_as_meant(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     run.record_on_purpose("a", "accepted", True, "case/1: accepted, recorded as refused")
-    run.verify()
+    run.check()
     total = Scoreboard()
     total.merge(run.scoreboard.to_wire())
     assert list(total.lines()) == [
@@ -49,7 +49,7 @@ def test_what_is_otherwise_on_purpose_is_listed_and_fails_only_if_it_is_not_as_m
     ]
     run.record_on_purpose("a", "accepted", False, "case/2: still refused")
     with pytest.raises(AssertionError, match="case/2: still refused"):
-        run.verify()
+        run.check()
 
 
 def not_registered(kind: str, version: str) -> str:
@@ -75,7 +75,7 @@ def test_only_the_refusal_of_a_former_version_is_otherwise_on_purpose(error: str
 def test_the_counts_of_all_workers_are_added(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     run.record("a", "row", True, "")
-    run.verify()
+    run.check()
     total = Scoreboard()
     for _worker in range(2):
         total.merge(run.scoreboard.to_wire())
@@ -85,8 +85,8 @@ def test_the_counts_of_all_workers_are_added(tmp_path: Path) -> None:
 def test_a_disagreement_fails(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     run.record("a", "row", True, "case/1: expected x, got x")
-    run.verify()
+    run.check()
     run.record("a", "row", False, "case/2: expected x, got y")
     with pytest.raises(AssertionError, match="case/2: expected x, got y"):
-        run.verify()
+        run.check()
     assert list(run.scoreboard.lines())[-1] == "golden a row 1/2"

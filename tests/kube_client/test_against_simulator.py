@@ -98,7 +98,7 @@ async def far(nursery: trio.Nursery, authority: trustme.CA, tmp_path: Path) -> A
         yield client
 
 
-async def schedule_one_pod(client: KubeClient) -> None:
+async def check_the_life_of_a_pod(client: KubeClient) -> None:
     """Everything that is written for one pod, and what the watch says of it."""
     await verbs.create(client, NODE_KIND, node_body("n1"))
     async with mirrored(client) as mirror:
@@ -119,11 +119,11 @@ async def schedule_one_pod(client: KubeClient) -> None:
 
 
 async def test_a_pods_whole_life_in_this_process(near: KubeClient) -> None:
-    await schedule_one_pod(near)
+    await check_the_life_of_a_pod(near)
 
 
 async def test_a_pods_whole_life_over_tls(far: KubeClient) -> None:
-    await schedule_one_pod(far)
+    await check_the_life_of_a_pod(far)
 
 
 async def test_lists_of_more_than_a_page_arrive_whole_and_compressed(far: KubeClient) -> None:

@@ -140,7 +140,7 @@ def test_a_client_certificate_needs_no_temporary_directory(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
-    TlsSource(pair(authority)).context()
+    assert isinstance(TlsSource(pair(authority)).context(), ssl.SSLContext)
 
 
 def test_where_there_are_no_files_in_memory_a_temporary_one_is_used_and_deleted(

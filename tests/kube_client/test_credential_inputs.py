@@ -205,9 +205,10 @@ def test_a_certificate_and_a_key_that_were_swapped_are_refused(write: Write, aut
 
 def test_a_certificate_and_a_key_in_one_file_are_found_there(write: Write, authority: trustme.CA) -> None:
     leaf = authority.issue_cert("client")
-    both = base64.b64encode(leaf.private_key_and_cert_chain_pem.bytes()).decode()
-    user = {"client-certificate-data": both, "client-key-data": both}
-    load_kubeconfig(write("config", kubeconfig(user=user)))
+    both = leaf.private_key_and_cert_chain_pem.bytes()
+    user = dict.fromkeys(("client-certificate-data", "client-key-data"), base64.b64encode(both).decode())
+    tls = load_kubeconfig(write("config", kubeconfig(user=user))).tls
+    assert (tls.client_certificate_data, tls.client_key_data) == (both, both)
 
 
 def test_a_name_for_the_certificate_that_is_no_host_name_is_refused(write: Write) -> None:

@@ -102,6 +102,7 @@ async def test_a_post_is_sent_soon_although_nobody_waits_for_it(start: Start) ->
     stage.submit(1)
     with trio.fail_after(5):
         await arrived.wait()
+    assert stage.arrived == [1]
 
 
 async def test_what_is_more_than_may_be_in_flight_follows(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import CustomResource, ObjectMeta, Pod, Wait, hookimpl
 from trio_sched.testing import Refused, UnknownNode, custom_resource_definition, metadata, namespace, node, pod
-from trio_sched.testing.cluster import NotSettled, virtual_cluster
+from trio_sched.testing.cluster import NotSettled, _is_frozen_by_others, virtual_cluster
 from trio_sched.testing.real_time_limit import RealTimeExceeded
 
 
@@ -157,6 +157,7 @@ async def test_what_takes_long_in_several_calls_of_the_test_is_fine(autojump_clo
 
 async def test_the_garbage_collector_of_the_test_process_is_left_as_it_was(autojump_clock: MockClock) -> None:
     gc.unfreeze()  # whatever other tests have left
+    _is_frozen_by_others.cache_clear()
     async with virtual_cluster(nodes=1):
         assert gc.get_freeze_count() > 0  # as in a scheduler
     assert gc.get_freeze_count() == 0

@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -459,6 +459,12 @@ def _without_uid(manifest: Json) -> Json:
     return {**manifest, "metadata": {name: part for name, part in manifest["metadata"].items() if name != "uid"}}
 
 
+@cache
+def _is_frozen_by_others() -> bool:
+    """Whether objects were frozen before the first virtual cluster of this process: counting them takes long."""
+    return gc.get_freeze_count() > 0
+
+
 @asynccontextmanager
 async def virtual_cluster(
     *,
@@ -534,7 +540,7 @@ async def virtual_cluster(
     beginning = [node(f"node-{n + 1}") for n in range(nodes)] if isinstance(nodes, int) else list(nodes)
     failure: Exception | None = None
     resources = tuple(custom_resources)
-    was_frozen = gc.get_freeze_count() > 0
+    was_frozen = _is_frozen_by_others()
     async with trio.open_nursery() as nursery:
         limit = RealTimeLimit(real_seconds, real_clock, nursery.cancel_scope)
         trio.lowlevel.add_instrument(limit)

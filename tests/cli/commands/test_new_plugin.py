@@ -21,7 +21,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "new" / "prefer-quiet-nodes"
 
 
-def run(package: Path, *command: str) -> None:
+def check_with(package: Path, *command: str) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{package / 'src'}"}
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=package, env=environment, capture_output=True, text=True, check=False
@@ -29,14 +29,11 @@ def run(package: Path, *command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_package_is_in_order(package: Path) -> None:
-    run(package, "ruff", "check", "--no-cache", ".")
-    run(package, "ruff", "format", "--no-cache", "--check", ".")
-    run(package, "mypy")
-
-
-def test_the_tests_of_the_package_pass(package: Path) -> None:
-    run(package, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+def test_a_new_package_is_in_order_and_its_tests_pass(package: Path) -> None:
+    check_with(package, "ruff", "check", "--no-cache", ".")
+    check_with(package, "ruff", "format", "--no-cache", "--check", ".")
+    check_with(package, "mypy")
+    check_with(package, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
 
 
 def test_the_example_is_simulated(package: Path, capsys: Capture) -> None:
@@ -56,9 +53,9 @@ def test_the_example_is_simulated(package: Path, capsys: Capture) -> None:
 def test_the_longest_name_leaves_the_code_in_order(tmp_path: Path) -> None:
     name = "A" + "b" * 31
     assert main(["new-plugin", name, "--dir", str(tmp_path)]) == ExitCode.OK
-    package = tmp_path / PluginNames(name).distribution
-    run(package, "ruff", "check", "--no-cache", ".")
-    run(package, "ruff", "format", "--no-cache", "--check", ".")
+    texts = {path: path.read_text() for path in (tmp_path / PluginNames(name).distribution).rglob("*.py")}
+    assert [path for path, text in texts.items() if name in text]
+    assert [line for text in texts.values() for line in text.splitlines() if len(line) > 120] == []
 
 
 @pytest.mark.parametrize(

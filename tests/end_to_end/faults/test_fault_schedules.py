@@ -9,9 +9,9 @@ import trio
 from attrs import define, field
 from chaos import NODE_CPU, Chaos, calm_down, check_cache_equals_server, check_pending_pods_fit_nowhere
 from ledger import Ledger
-from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
+from trio_sched.simulator import jumping_clock
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
@@ -152,7 +152,7 @@ def test_after_any_schedule_of_faults_the_cluster_is_as_if_there_had_been_none(f
     visited: set[str] = set()
     for seed in range(first, first + SEEDS_PER_TEST):
         try:
-            visited |= trio.run(run_schedule, seed, clock=MockClock(autojump_threshold=0)).visited
+            visited |= trio.run(run_schedule, seed, clock=jumping_clock()).visited
         except BaseException as problem:
             problem.add_note(f"with seed {seed}")
             raise

@@ -176,10 +176,10 @@ async def test_held_places_are_released_after_a_while(autojump_clock: MockClock)
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_many_gangs_on_a_cluster_with_room_for_half_of_them(seed: int, autojump_clock: MockClock) -> None:
-    await many_gangs(seed, gangs_count=24, largest=16)
+    await check_many_gangs(seed, gangs_count=24, largest=16)
 
 
-async def many_gangs(seed: int, *, gangs_count: int, largest: int, real_seconds: float = 120.0) -> None:
+async def check_many_gangs(seed: int, *, gangs_count: int, largest: int, real_seconds: float = 120.0) -> None:
     """Gangs of 2 to *largest* pods, room for half of them, processes that end between binds, nodes that are lost."""
     dice = Random(seed)
     sizes = [dice.randint(2, largest) for _ in range(gangs_count)]

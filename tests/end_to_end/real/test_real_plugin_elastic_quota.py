@@ -68,6 +68,7 @@ async def test_namespaces_lend_and_take_back(start_server: StartServer, tmp_path
                 return (await running(server, "red"), await running(server, "blue")) == (2, 4)
 
             await eventually(has_taken_back, within_seconds=40)
+            assert await running(server, "red") + await running(server, "blue") == 6
 
             async def is_measured() -> bool:
                 stored = await server.request("GET", f"{GROUP}/namespaces/red/elasticquotas/quota")
