@@ -346,7 +346,7 @@ def assemble(
         extenders=extenders,
         blocking_hooks=BlockingHooks(hook_times, settings.plugin_budget_seconds),
         hook_times=hook_times,
-        plugin_trace=PluginTrace(hook_times, selector=settings.trace_plugins),
+        plugin_trace=PluginTrace(selector=settings.trace_plugins),
         waiting=waiting,
         loader=loader,
         loaded=loaded,
