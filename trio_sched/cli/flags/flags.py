@@ -44,7 +44,7 @@ class ArgumentError(TrioSchedError):
 
 
 class MissingFeatureError(TrioSchedError):
-    """A flag needs a feature that this scheduler does not have yet."""
+    """What is asked for is not done: there is no such feature yet, or not in simulated time."""
 
 
 @frozen
