@@ -22,6 +22,7 @@ from trio_sched.plugin_api import (
     on,
     unresolvable,
 )
+from trio_sched.plugin_api.features import Features
 
 REASON = "node(s) were unschedulable"
 _UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -34,7 +35,7 @@ class NodeUnschedulable:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
     def __init__(self, args: None, handle: Handle) -> None:
-        self._numeric = handle.feature_enabled("TaintTolerationComparisonOperators")
+        self._numeric = Features.of(handle.feature_enabled).taint_toleration_comparison_operators
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:

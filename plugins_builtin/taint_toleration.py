@@ -27,6 +27,7 @@ from trio_sched.plugin_api import (
     per_distinct_value,
     unresolvable,
 )
+from trio_sched.plugin_api.features import Features
 
 REASON = "node(s) had untolerated taint(s)"
 _SOFT_EFFECT = "PreferNoSchedule"
@@ -42,7 +43,7 @@ class TaintToleration:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
     def __init__(self, args: None, handle: Handle) -> None:
-        self._numeric = handle.feature_enabled("TaintTolerationComparisonOperators")
+        self._numeric = Features.of(handle.feature_enabled).taint_toleration_comparison_operators
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:

@@ -75,6 +75,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.features import Features
 
 NAME = "DynamicResources"
 NO_CLAIMS = "no new claims to deallocate"
@@ -100,28 +101,28 @@ class DynamicResources:
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         self._handle = handle
-        enabled = handle.feature_enabled
+        gates = Features.of(handle.feature_enabled)
         features = AllocatorFeatures(
-            admin_access=enabled("DRAAdminAccess"),
-            prioritized_list=enabled("DRAPrioritizedList"),
-            partitionable=enabled("DRAPartitionableDevices"),
-            taints=enabled("DRADeviceTaints"),
-            binding_conditions=enabled("DRADeviceBindingConditions") and enabled("DRAResourceClaimDeviceStatus"),
-            consumable_capacity=enabled("DRAConsumableCapacity"),
-            list_attributes=enabled("DRAListTypeAttributes"),
+            admin_access=gates.dra_admin_access,
+            prioritized_list=gates.dra_prioritized_list,
+            partitionable=gates.dra_partitionable_devices,
+            taints=gates.dra_device_taints,
+            binding_conditions=gates.dra_device_binding_conditions and gates.dra_resource_claim_device_status,
+            consumable_capacity=gates.dra_consumable_capacity,
+            list_attributes=gates.dra_list_type_attributes,
         )
         self._features = features
-        has_rules = features.taints and enabled("DRADeviceTaintRules")
-        self._for_groups = enabled("DRAWorkloadResourceClaims")
+        has_rules = features.taints and gates.dra_device_taint_rules
+        self._for_groups = gates.dra_workload_resource_claims
         self.watches = (
             *_KINDS,
             *(("DeviceTaintRule",) if has_rules else ()),
             *(("PodGroup",) if self._for_groups else ()),
         )
-        self._extended_by_devices = enabled("DRAExtendedResource")
-        self._has_groups = enabled("GenericWorkload")
+        self._extended_by_devices = gates.dra_extended_resource
+        self._has_groups = gates.generic_workload
         self._classes = ResourceClasses(handle)
-        timeout_ns = args.filter_timeout_ns if enabled("DRASchedulerFilterTimeout") else None
+        timeout_ns = args.filter_timeout_ns if gates.dra_scheduler_filter_timeout else None
         max_tried = MAX_DEVICES_TRIED
         if timeout_ns:
             max_tried = min(max_tried, max(1, timeout_ns * _TRIED_PER_SECOND // 10**9))
@@ -130,7 +131,7 @@ class DynamicResources:
         self._binding_timeout_seconds = binding_timeout_ns / 10**9
         self._writer = ClaimWriter(handle, self._binding_timeout_seconds, features.binding_conditions, self._for_groups)
         self._node_allocatable: NodeAllocatable | None = None
-        if enabled("DRANodeAllocatableResources"):
+        if gates.dra_node_allocatable_resources:
             options = replace_fields(resource_options(handle), device_claims=True)
             self._node_allocatable = NodeAllocatable(options)
         self._tried: set[str] = set()

@@ -33,6 +33,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.features import Features
 
 NAME = "DefaultPreemption"
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
@@ -53,9 +54,10 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
-        self._is_async = handle.feature_enabled("SchedulerAsyncPreemption")
-        self._by_topology = handle.feature_enabled("TopologyAwareWorkloadScheduling")
-        self._by_group = handle.feature_enabled("WorkloadAwarePreemption")
+        features = Features.of(handle.feature_enabled)
+        self._is_async = features.scheduler_async_preemption
+        self._by_topology = features.topology_aware_workload_scheduling
+        self._by_group = features.workload_aware_preemption
         needs_groups = self._by_topology or self._by_group
         self.watches = ("PodDisruptionBudget", "PodGroup") if needs_groups else ("PodDisruptionBudget",)
 

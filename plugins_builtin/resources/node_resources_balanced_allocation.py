@@ -21,6 +21,7 @@ from trio_sched.plugin_api import (
     nano_requests,
     to_amounts,
 )
+from trio_sched.plugin_api.features import Features
 
 NAME = "NodeResourcesBalancedAllocation"
 
@@ -35,7 +36,7 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self._handle = handle
         self._options = resource_options(handle)
-        self._extended_by_devices = handle.feature_enabled("DRAExtendedResource")
+        self._extended_by_devices = Features.of(handle.feature_enabled).dra_extended_resource
         # The score reads them too, and a plugin that only scores is not asked for its events.
         self.watches = ("DeviceClass",) if self._extended_by_devices else ()
         self._names = tuple(resource.name for resource in args.resources)

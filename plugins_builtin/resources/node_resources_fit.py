@@ -43,6 +43,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.features import Features
 
 NAME = "NodeResourcesFit"
 TOO_MANY_PODS = "Too many pods"
@@ -70,7 +71,7 @@ class NodeResourcesFit:
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         self._handle = handle
         self._options = resource_options(handle)
-        self._extended_by_devices = handle.feature_enabled("DRAExtendedResource")
+        self._extended_by_devices = Features.of(handle.feature_enabled).dra_extended_resource
         # The score reads them too, and a plugin that only scores is not asked for its events.
         self.watches = ("DeviceClass",) if self._extended_by_devices else ()
         self._ignored = frozenset(args.ignored_resources or ())

@@ -47,6 +47,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.features import Features
 
 NAME = "PodTopologySpread"
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -159,7 +160,7 @@ class PodTopologySpread:
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._constraints = Constraints(args, handle)
-        self._numeric = handle.feature_enabled("TaintTolerationComparisonOperators")
+        self._numeric = Features.of(handle.feature_enabled).taint_toleration_comparison_operators
 
     # --- filter -----------------------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.features import Features
 
 REASON = "node(s) exceed max volume count"
 
@@ -92,7 +93,7 @@ class NodeVolumeLimits:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._handle = handle
-        self._drivers_must_run = handle.feature_enabled("VolumeLimitScaling")
+        self._drivers_must_run = Features.of(handle.feature_enabled).volume_limit_scaling
         self._csi_nodes = _Cached()
         self._attached = _Cached()
 

@@ -52,6 +52,7 @@ from trio_sched.plugin_api import (
     quote,
     unresolvable,
 )
+from trio_sched.plugin_api.features import Features
 
 REASON_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -77,7 +78,7 @@ class VolumeBinding:
         self._volumes: AssumeCache[PersistentVolume] = AssumeCache("PersistentVolume", handle)
         self._claims: AssumeCache[PersistentVolumeClaim] = AssumeCache("PersistentVolumeClaim", handle)
         self._storage = StorageIndex(handle, self._volumes)
-        scoring = handle.feature_enabled("StorageCapacityScoring")
+        scoring = Features.of(handle.feature_enabled).storage_capacity_scoring
         self._scorer = StorageScorer(args.shape or ()) if scoring else None
 
     # --- finding nodes ----------------------------------------------------------------------------------------------

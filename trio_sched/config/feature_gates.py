@@ -5,14 +5,17 @@ Source: the component registry and the versioned feature gates of Kubernetes 1.3
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import Final
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Final
 
 from attrs import field, frozen
 
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gate_table import TABLE
 from trio_sched.documents.go_text import quote
+
+if TYPE_CHECKING:
+    from trio_sched.plugin_api.features import Features
 
 Version = tuple[int, int]
 
@@ -90,6 +93,13 @@ class FeatureGates:
             return self.overrides[name]
         stage = known_gates()[name].at(self.version)
         return stage is not None and stage.default
+
+    @cached_property
+    def features(self) -> "Features":
+        """The gates that are read anywhere."""
+        from trio_sched.plugin_api.features import Features  # what runs nothing does not import the package
+
+        return Features.of(self.enabled)
 
     def help_lines(self) -> list[str]:
         """The alpha and beta gates as ``--help`` lists them."""

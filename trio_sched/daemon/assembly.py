@@ -16,7 +16,6 @@ import trio
 from attrs import define, field
 from msgspec import structs
 
-from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.daemon.extenders.extender_kinds import node_kind, pod_kind
 from trio_sched.daemon.hooks.blocking_hooks import BlockingHooks
 from trio_sched.daemon.hooks.hook_time_limit import HookScopes
@@ -63,6 +62,7 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
+from trio_sched.plugin_api.features import Features
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def assemble(
         PluginError: a plugin is missing or broken.
         ExtenderError: the certificates of an extender are not usable.
     """
-    config, gates = settings.config, settings.gates
+    config, features = settings.config, settings.gates.features
     waiting, pods_in_pre_bind, object_waits = WaitingPods(), PodsInPreBind(), ObjectWaits()
     pods_available, backoff_changed = WakeUp(), WakeUp()
     metrics = MetricRecorder()
@@ -269,20 +269,20 @@ def assemble(
         failure_handler=failure_handler,
         wake=pods_available.set,
         metrics=metrics,
-        nominate_while_binding=gates.enabled("NominatedNodeNameForExpectation"),
+        nominate_while_binding=features.nominated_node_name_for_expectation,
         extenders=extenders,
     )
     event_handlers = EventHandlers(
         scheduler=scheduler,
         reject_waiting=waiting.reject_deleted,
-        move_on_pod_add=gates.enabled("GangScheduling"),
-        declared_features=gates.enabled("NodeDeclaredFeatures"),
+        move_on_pod_add=features.gang_scheduling,
+        declared_features=features.node_declared_features,
     )
     delivery = Delivery(event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics)
     pod_groups = None
-    if gates.enabled("GenericWorkload"):
+    if features.generic_workload:
         pod_groups = _pod_groups(
-            binding, preemption_executor, skip_pod_schedule, extender_scheduling, tracer, clients.main, gates
+            binding, preemption_executor, skip_pod_schedule, extender_scheduling, tracer, clients.main, features
         )
     schedule_one = ScheduleOne(
         scheduler=scheduler,
@@ -346,7 +346,7 @@ def assemble(
         extenders=extenders,
         blocking_hooks=BlockingHooks(hook_times, settings.plugin_budget_seconds),
         hook_times=hook_times,
-        plugin_trace=PluginTrace(hook_times, selector=settings.trace_plugins),
+        plugin_trace=PluginTrace(selector=settings.trace_plugins),
         waiting=waiting,
         loader=loader,
         loaded=loaded,
@@ -356,7 +356,7 @@ def assemble(
         cache_checks=cache_checks,
         metrics=Metrics(
             options=settings.metrics,
-            gates=gates,
+            gates=settings.gates,
             scheduler=scheduler,
             clients={"main": clients.main, "events": clients.events, "leases": clients.leases},
             pools={
@@ -390,7 +390,7 @@ def _pod_groups(
     extender_scheduling: ExtenderScheduling | None,
     tracer: AttemptTracer | None,
     client: KubeClient,
-    gates: FeatureGates,
+    features: Features,
 ) -> SchedulePodGroups:
     """What schedules pod groups, with the parts that schedule pods."""
     from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
@@ -421,9 +421,9 @@ def _pod_groups(
             reporter=reporter,
         ),
         skip_pod_schedule=skip_pod_schedule,
-        by_placement=gates.enabled("TopologyAwareWorkloadScheduling"),
-        preempts_for_groups=gates.enabled("WorkloadAwarePreemption"),
-        preempts_in_background=gates.enabled("SchedulerAsyncPreemption"),
+        by_placement=features.topology_aware_workload_scheduling,
+        preempts_for_groups=features.workload_aware_preemption,
+        preempts_in_background=features.scheduler_async_preemption,
         metrics=binding.metrics,
         tracer=tracer,
         extender_scheduling=extender_scheduling,
@@ -436,14 +436,14 @@ def _scheduler(
     pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]],
 ) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
-    gates = settings.gates
+    features = settings.gates.features
     options = ResourceOptions(
-        pod_level=gates.enabled("PodLevelResources"),
-        pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        pod_level=features.pod_level_resources,
+        pod_level_resize=features.in_place_pod_level_resources_vertical_scaling,
     )
-    pop_from_backoff = gates.enabled("SchedulerPopFromBackoffQ")
-    with_groups = gates.enabled("GenericWorkload")
-    in_cache = structs.replace(options, device_claims=gates.enabled("DRANodeAllocatableResources"))
+    pop_from_backoff = features.scheduler_pop_from_backoff_q
+    with_groups = features.generic_workload
+    in_cache = structs.replace(options, device_claims=features.dra_node_allocatable_resources)
     cache = Cache(in_cache, groups=PodGroupStates(is_followed=with_groups))
     queue = SchedulingQueue(
         get_unassigned_pod=cache.unassigned.get,

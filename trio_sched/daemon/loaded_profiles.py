@@ -85,7 +85,7 @@ class ProfileLoader:
                 if plugin not in shared.writes and not is_built_in(type(instance)):
                     _log(plugin, profile.sources[plugin], kind_mistakes(instance, tables[name].events_of(plugin)))
                 shared.writes[plugin] = declared_writes(instance)
-        others = ("PodGroup",) if settings.gates.enabled("GenericWorkload") else ()
+        others = ("PodGroup",) if settings.gates.features.generic_workload else ()
         return LoadedProfiles(settings, prepared, wanted_kinds(profiles, tables, others))
 
     def _handles(

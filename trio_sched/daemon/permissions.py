@@ -52,9 +52,9 @@ def cluster_rules(loaded: LoadedProfiles) -> list[Rule]:
             allow(found[1].group, found[1].plural, _READ)
     for written, subresource, verbs in _writes(loaded):
         allow(written.group, f"{written.plural}/{subresource}".rstrip("/"), verbs)
-    if loaded.settings.gates.enabled("GenericWorkload"):
+    if loaded.settings.gates.features.generic_workload:
         allow("scheduling.k8s.io", "podgroups/status", ("patch",))
-    if loaded.settings.gates.enabled("GangScheduling"):
+    if loaded.settings.gates.features.gang_scheduling:
         allow("", "pods", ("delete",))  # of gangs that stay incomplete
     return _merged(allowed)
 

@@ -64,6 +64,30 @@ def test_nothing_replaces_a_hook_while_it_is_off() -> None:
     assert hook.function is print
 
 
+def test_wrappers_of_a_hook_are_undone_in_any_order() -> None:
+    def adding(letter: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
+        return lambda function: lambda: function() + letter
+
+    def name() -> str:
+        return "a"
+
+    times = HookTimes(WallClock())
+    hook = timed("reserve", name, times)
+    undo_c = hook.wrap(adding("c"))
+    times.switch_on()
+    undo_b = hook.wrap(adding("b"), innermost=True)
+    assert hook.function() == "abc"
+    assert taken(times) == {"P.reserve": (0, 1)}
+    times.switch_off()
+    assert hook.function() == "abc"
+    undo_c()
+    assert hook.function() == "ab"
+    undo_b()
+    undo_b()
+    assert hook.function is name
+    assert taken(times) == {}
+
+
 def test_a_hook_that_calls_another_has_its_own_time_only() -> None:
     clock = WallClock()
     times = HookTimes(clock)

@@ -44,7 +44,7 @@ class ArgumentError(TrioSchedError):
 
 
 class MissingFeatureError(TrioSchedError):
-    """A flag needs a feature that this scheduler does not have yet."""
+    """What is asked for is not done: there is no such feature yet, or not in simulated time."""
 
 
 @frozen
@@ -179,11 +179,11 @@ def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
     log_format = flags["logging-format"]
     if log_format not in ("text", "json"):
         yield invalid("format", log_format, "Unsupported log format")
-    elif log_format == "json" and not gates.enabled("LoggingBetaOptions"):
+    elif log_format == "json" and not gates.features.logging_beta_options:
         yield forbidden("format", "Log format json is disabled, see LoggingBetaOptions feature")
     if log_format not in ("", "text") and flags["vmodule"]:
         yield forbidden("vmodule", "Only supported for text log format")
-    if not gates.enabled("LoggingAlphaOptions"):
+    if not gates.features.logging_alpha_options:
         for kind in ("text", "json"):
             disabled = "Feature LoggingAlphaOptions is disabled"
             if flags[f"log-{kind}-split-stream"]:
@@ -206,7 +206,7 @@ def option_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
 
 
 def _request_header_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
-    uid_headers, with_uid = flags["requestheader-uid-headers"], gates.enabled("RemoteRequestHeaderUID")
+    uid_headers, with_uid = flags["requestheader-uid-headers"], gates.features.remote_request_header_uid
     names = ["username-headers", "group-headers", "extra-headers-prefix", "allowed-names"]
     for name in [*names, "uid-headers"] if with_uid else names:
         if not all(map(str.strip, flags[f"requestheader-{name}"])):

@@ -28,11 +28,11 @@ def defaults(gates: FeatureGates) -> DynamicResourcesArgs:
 
 
 def _has_filter_timeout(gates: FeatureGates) -> bool:
-    return gates.enabled("DRASchedulerFilterTimeout")
+    return gates.features.dra_scheduler_filter_timeout
 
 
 def _has_binding_timeout(gates: FeatureGates) -> bool:
-    return gates.enabled("DRADeviceBindingConditions") and gates.enabled("DRAResourceClaimDeviceStatus")
+    return gates.features.dra_device_binding_conditions and gates.features.dra_resource_claim_device_status
 
 
 def convert(given: Given, default: DynamicResourcesArgs) -> DynamicResourcesArgs:

@@ -42,6 +42,8 @@ class HistogramsBy:
     """Histograms with the same buckets, one per key; made when a key is first used."""
 
     bounds: tuple[float, ...]
+    labels: tuple[str, ...]
+    """The names of the labels whose values a key has, in its order."""
     by_key: dict[tuple[str, ...], Histogram] = field(factory=dict)
 
     def observe(self, value: float, *key: str) -> None:
@@ -60,30 +62,29 @@ class HistogramsBy:
 class MetricRecorder:
     """Counts; times are those of trio's clock."""
 
-    attempts: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
-    """(result, profile) → seconds of the attempts."""
+    attempts: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS, ("result", "profile")))
+    """Seconds of the attempts."""
     algorithm: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
-    group_attempts: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
-    """(result, profile) → seconds of the attempts to schedule pod groups."""
+    group_attempts: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS, ("result", "profile")))
+    """Seconds of the attempts to schedule pod groups."""
     group_algorithm: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
     attempts_until_bound: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 5)))
-    sli: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS))
-    """(attempts,) → seconds from the queue to the bind."""
-    permit_waits: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
-    """(status,) → seconds."""
-    event_handling: HistogramsBy = field(factory=lambda: HistogramsBy(POINT_BUCKETS))
-    """(event,) → seconds."""
+    sli: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS, ("attempts",)))
+    """Seconds from the queue to the bind."""
+    permit_waits: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS, ("result",)))
+    event_handling: HistogramsBy = field(factory=lambda: HistogramsBy(POINT_BUCKETS, ("event",)))
     victims: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 7)))
-    preemptions: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS))
-    """(result,) → seconds that the deletion of the victims took in the background."""
+    preemptions: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS, ("result",)))
+    """Seconds that the deletion of the victims took in the background."""
     loop_lag: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
     """How much later than due the event loop came round."""
     claim_creates: Counter[tuple[str, ...]] = field(factory=Counter)
     """(status,) → claims for extended resources that were created, or were to be."""
     binding_conditions: Counter[tuple[str, ...]] = field(factory=Counter)
     """(driver, profile, status) → devices whose binding conditions were waited for."""
-    binding_condition_waits: HistogramsBy = field(factory=lambda: HistogramsBy(BINDING_CONDITION_BUCKETS))
-    """(driver, profile, status) → seconds."""
+    binding_condition_waits: HistogramsBy = field(
+        factory=lambda: HistogramsBy(BINDING_CONDITION_BUCKETS, ("driver", "profile", "status"))
+    )
     cache_errors: int = 0
     """Events from the API server that did not fit what the cache held."""
     slow_renewals: int = 0

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase, translate
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,6 @@ from attrs import define, field, frozen
 from trio_sched.documents.errors import shortened
 from trio_sched.engine.hooks.bound_hooks import BoundHook, HookFunction
 from trio_sched.engine.hooks.hook_failure import describe_error, describe_value, plain_text
-from trio_sched.engine.hooks.hook_times import HookTimes
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -90,11 +90,10 @@ class TraceSelector:
 class PluginTrace:
     """Traces the hooks of the profiles that are scheduled with."""
 
-    hook_times: HookTimes
     clock: Callable[[], float] = time.perf_counter
     selector: TraceSelector | None = None
     _hooks: list[BoundHook] = field(factory=list, init=False)
-    _originals: dict[BoundHook, HookFunction] = field(factory=dict, init=False)
+    _undo: list[Callable[[], None]] = field(factory=list, init=False)
     _others: set[str] = field(factory=set, init=False)
     """UIDs of pods that are not chosen."""
     _other: object = field(default=None, init=False)
@@ -102,7 +101,7 @@ class PluginTrace:
 
     def install(self, hooks: Iterable[BoundHook]) -> None:
         """Trace *hooks*, instead of those before, when there is a selector."""
-        self._originals.clear()
+        self._undo.clear()  # attempts under way end with the former ones, traced or not as they began
         self._hooks = [hook for hook in hooks if hook.hook not in _NOT_TRACED]
         self.choose(self.selector)
 
@@ -112,13 +111,11 @@ class PluginTrace:
         self._others.clear()
         self._other = None
         if selector is None:
-            for hook, original in self._originals.items():
-                self.hook_times.put_function(hook, original)
-            self._originals.clear()
-        elif not self._originals:
-            for hook in self._hooks:
-                original = self._originals[hook] = self.hook_times.function(hook)
-                self.hook_times.put_function(hook, self._traced(hook, original))
+            for undo in self._undo:
+                undo()
+            self._undo.clear()
+        elif not self._undo:  # inside of what times calls, wherever that is switched on meanwhile
+            self._undo = [hook.wrap(partial(self._traced, hook), innermost=True) for hook in self._hooks]
 
     def _is_chosen(self, subject: object) -> bool:
         """Whether a call whose first argument is *subject* is about a chosen pod, or a chosen group."""

@@ -70,7 +70,7 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
             assembly.metrics.observe(client)
         liveness = Liveness(assembly)
         proxies = FrontProxyAuthenticator(
-            Authorities(), reads_uid=assembly.settings.gates.enabled("RemoteRequestHeaderUID")
+            Authorities(), reads_uid=assembly.settings.gates.features.remote_request_header_uid
         )
         lookup = AuthenticationLookup(settings=settings.authentication, proxies=proxies)
         lookup.read_files()
@@ -138,7 +138,7 @@ def _authentication(
 ) -> Authentication:
     gates, metrics = assembly.settings.gates, assembly.metrics.serving
     by_certificate = CertificateAuthenticator(
-        lookup.clients, gates.enabled("AllowParsingUserUIDFromCertAuth"), metrics, assembly.wall_clock
+        lookup.clients, gates.features.allow_parsing_user_uid_from_cert_auth, metrics, assembly.wall_clock
     )
     authenticators: list[Authenticator] = [lookup.proxies, by_certificate]
     if client is not None:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Protocol
 
-from attrs import define
+from attrs import define, field
 
 from trio_sched.plugin_api.verdicts import Input
 
 HookFunction = Callable[..., Any]
+Wrapper = Callable[[HookFunction], HookFunction]
+"""Makes of a function another one, which calls it."""
 
 
 class Guard(Protocol):
@@ -31,7 +33,7 @@ class BoundHook:
     hook: str
     """The name of the hook, ``filter_node`` for instance."""
     function: HookFunction
-    """What is called; `HookTimes` replaces it while calls are timed."""
+    """What is called: the plugin's own function, or while there are wrappers what these have made of it."""
     source: str = ""
     """Distribution, version and class that the plugin comes from."""
     built_in: bool = False
@@ -40,6 +42,30 @@ class BoundHook:
     """Set on hooks that are awaited, of plugins that do not always fail closed."""
     code: CodeType | None = None
     """The code of the plugin's own function, if it is a plugin of another package."""
+    _wrappers: tuple[Wrapper, ...] = field(default=(), init=False)
+    """The innermost first."""
+    _unwrapped: HookFunction | None = field(default=None, init=False)
+    """The plugin's own function, while there are wrappers."""
+
+    def wrap(self, wrapper: Wrapper, *, innermost: bool = False) -> Callable[[], None]:
+        """Have calls go through what *wrapper* makes of the function.
+
+        Args:
+            wrapper: returns a function that is called instead of the one that it is given.
+            innermost: other wrappers are around it, whether they are there already or come later.
+
+        Returns:
+            What undoes that, once; in any order with other wrappers.
+        """
+        self._rewrap((wrapper, *self._wrappers) if innermost else (*self._wrappers, wrapper))
+        return lambda: self._rewrap(tuple(one for one in self._wrappers if one is not wrapper))
+
+    def _rewrap(self, wrappers: tuple[Wrapper, ...]) -> None:
+        function = self.function if self._unwrapped is None else self._unwrapped
+        self._wrappers, self._unwrapped = wrappers, function if wrappers else None
+        for wrapper in wrappers:
+            function = wrapper(function)
+        self.function = function
 
     @property
     def place(self) -> str:

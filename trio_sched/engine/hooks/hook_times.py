@@ -10,7 +10,7 @@ from functools import partial
 from types import CoroutineType, coroutine
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from trio_sched.engine.hooks.bound_hooks import BoundHook, HookFunction
 from trio_sched.plugin_api.extension_points import ASYNC_HOOKS
@@ -42,7 +42,9 @@ class HookTimes:
     is_on: bool = field(default=False, init=False)
     has_hooks: bool = field(default=False, init=False)
     """Whether there is any hook to time."""
-    _hooks: list[_TimedHook] = field(factory=list, init=False)
+    hooks: list[BoundHook] = field(factory=list, init=False)
+    """What is timed while it is switched on."""
+    _undo: list[Callable[[], None]] = field(factory=list, init=False)
     _times: dict[tuple[str, str], HookTime] = field(factory=dict, init=False)
     """By plugin and hook."""
     _turn: int = field(default=1, init=False)
@@ -53,55 +55,36 @@ class HookTimes:
         """Time *hooks* when it is switched on; ``run``, which is called once, is timed always."""
         for hook in hooks:
             self.has_hooks = True
-            timed = _TimedHook(hook, hook.function, self._timed(hook, hook.function))
+            self._times.setdefault((hook.plugin, hook.hook), HookTime(hook))
             if hook.hook == "run":
-                hook.function = timed.replacement
+                hook.wrap(partial(self._timed, hook))
             else:
-                self._hooks.append(timed)
+                self.hooks.append(hook)
                 if self.is_on:
-                    hook.function = timed.replacement
+                    self._undo.append(hook.wrap(partial(self._timed, hook)))
 
     def replace(self, hooks: Iterable[BoundHook]) -> None:
         """Time *hooks* instead of those that were installed before, whose plugins are no longer scheduled with."""
         self.switch_off()
-        self._hooks.clear()
+        self.hooks.clear()
         before, self._times = self._times, {}
         self.install(hooks)
         for key, taken in self._times.items():
             if key in before:
                 taken.seconds_before, taken.calls_before = _total(before[key])
 
-    @property
-    def hooks(self) -> list[BoundHook]:
-        """What is timed while it is switched on."""
-        return [timed.hook for timed in self._hooks]
-
-    def function(self, hook: BoundHook) -> HookFunction:
-        """What *hook* calls, apart from being timed."""
-        return next((timed.original for timed in self._hooks if timed.hook is hook), hook.function)
-
-    def put_function(self, hook: BoundHook, function: HookFunction) -> None:
-        """Have *hook* call *function* from now on, timed as it was before."""
-        hook.function = function
-        for position, timed in enumerate(self._hooks):
-            if timed.hook is hook:
-                self._hooks[position] = again = _TimedHook(hook, function, self._timed(hook, function))
-                if self.is_on:
-                    hook.function = again.replacement
-
     def switch_on(self) -> None:
         """Time every call from now on."""
         if not self.is_on:
             self.is_on = True
-            for timed in self._hooks:
-                timed.hook.function = timed.replacement
+            self._undo = [hook.wrap(partial(self._timed, hook)) for hook in self.hooks]
 
     def switch_off(self) -> None:
         """Time no calls any more, except those of ``run``."""
-        if self.is_on:
-            self.is_on = False
-            for timed in self._hooks:
-                timed.hook.function = timed.original
+        self.is_on = False
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
 
     @property
     def totals(self) -> dict[tuple[str, str], tuple[float, int]]:
@@ -129,7 +112,7 @@ class HookTimes:
 
     def _measure(self, hook: BoundHook) -> Callable[..., Any]:
         """Calls the function that is its first argument, and adds the time that it takes to that of *hook*."""
-        taken = self._times.setdefault((hook.plugin, hook.hook), HookTime(hook))
+        taken = self._times[hook.plugin, hook.hook]
 
         def measure(function: Callable[..., Any], *args: object) -> Any:
             outer, self._nested_seconds = self._nested_seconds, 0.0
@@ -152,13 +135,6 @@ class HookTimes:
 
 def _total(taken: HookTime) -> tuple[float, int]:
     return taken.seconds_before + taken.seconds, taken.calls_before + taken.calls
-
-
-@frozen(eq=False)
-class _TimedHook:
-    hook: BoundHook
-    original: HookFunction
-    replacement: HookFunction
 
 
 @coroutine

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import trio
 
 from trio_sched.daemon.metrics.families.exposed import Series, Value
+from trio_sched.daemon.metrics.families.families import by_name
+from trio_sched.daemon.metrics.families.own_families import OWN_FAMILIES
+from trio_sched.daemon.metrics.families.scheduler_families import SCHEDULER_FAMILIES
 from trio_sched.daemon.metrics.options import add_values
-from trio_sched.daemon.metrics.recorder import MetricRecorder
+from trio_sched.daemon.metrics.recorder import HistogramsBy, MetricRecorder
 from trio_sched.daemon.writes.work_pool import Jobs
 from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.watch import Reflector
 
+_Key = TypeVar("_Key", bound=tuple[str, ...])
+FAMILIES: Final = by_name(SCHEDULER_FAMILIES, OWN_FAMILIES)
 Collected = Iterator[tuple[str, list[Series]]]
 """Family → series, the values of labels in the order of their names."""
 
@@ -53,46 +58,44 @@ _VOLUME_STAGES: Final = {
 _VOLUME_PLUGIN: Final = "VolumeBinding"
 
 
+def _ordered(name: str, labels: Sequence[str], values: Mapping[_Key, Value]) -> tuple[str, list[Series]]:
+    """A family and its series; *labels* are the names of what keys of *values* are made of, in their order."""
+    order = [labels.index(label) for label in FAMILIES[name].labels]
+    return name, [(tuple(key[i] for i in order), value) for key, value in values.items()]
+
+
+def _histograms(name: str, by: HistogramsBy) -> tuple[str, list[Series]]:
+    return _ordered(name, by.labels, by.by_key)
+
+
+def _totals(name: str, by: HistogramsBy) -> tuple[str, list[Series]]:
+    return _ordered(name, by.labels, {key: float(one.count) for key, one in by.by_key.items()})
+
+
+def _counts(name: str, labels: Sequence[str], counts: Mapping[_Key, int]) -> tuple[str, list[Series]]:
+    return _ordered(name, labels, {key: float(count) for key, count in counts.items()})
+
+
 def attempts(recorder: MetricRecorder, measurements: Measurements) -> Collected:
     """Attempts to schedule pods."""
-    durations = recorder.attempts.by_key.items()
-    totals: list[Series] = [((profile, result), float(one.count)) for (result, profile), one in durations]
-    yield "scheduler_schedule_attempts_total", totals
-    yield (
-        "scheduler_scheduling_attempt_duration_seconds",
-        [((profile, result), one) for (result, profile), one in durations],
-    )
+    yield _totals("scheduler_schedule_attempts_total", recorder.attempts)
+    yield _histograms("scheduler_scheduling_attempt_duration_seconds", recorder.attempts)
     yield "scheduler_scheduling_algorithm_duration_seconds", [((), recorder.algorithm)]
-    groups = recorder.group_attempts.by_key.items()
-    yield (
-        "scheduler_podgroup_schedule_attempts_total",
-        [((profile, result), float(one.count)) for (result, profile), one in groups],
-    )
-    yield (
-        "scheduler_podgroup_scheduling_attempt_duration_seconds",
-        [((profile, result), one) for (result, profile), one in groups],
-    )
+    yield _totals("scheduler_podgroup_schedule_attempts_total", recorder.group_attempts)
+    yield _histograms("scheduler_podgroup_scheduling_attempt_duration_seconds", recorder.group_attempts)
     yield "scheduler_podgroup_scheduling_algorithm_duration_seconds", [((), recorder.group_algorithm)]
     yield "scheduler_pod_scheduling_attempts", [((), recorder.attempts_until_bound)]
-    yield "scheduler_pod_scheduling_sli_duration_seconds", list(recorder.sli.by_key.items())
-    yield "scheduler_permit_wait_duration_seconds", list(recorder.permit_waits.by_key.items())
-    yield "scheduler_event_handling_duration_seconds", list(recorder.event_handling.by_key.items())
+    yield _histograms("scheduler_pod_scheduling_sli_duration_seconds", recorder.sli)
+    yield _histograms("scheduler_permit_wait_duration_seconds", recorder.permit_waits)
+    yield _histograms("scheduler_event_handling_duration_seconds", recorder.event_handling)
     yield "scheduler_preemption_victims", [((), recorder.victims)]
     yield "scheduler_preemption_attempts_total", [((), float(measurements.post_filters))]
-    yield "scheduler_resourceclaim_creates_total", _counts(recorder.claim_creates)
-    yield "scheduler_dra_bindingconditions_allocations_total", _counts(recorder.binding_conditions)
-    waits = recorder.binding_condition_waits.by_key
-    yield "scheduler_dra_bindingconditions_wait_duration_seconds", list(waits.items())
-    preemptions = recorder.preemptions.by_key
-    yield "scheduler_preemption_goroutines_duration_seconds", list(preemptions.items())
-    yield (
-        "scheduler_preemption_goroutines_execution_total",
-        [(key, float(one.count)) for key, one in preemptions.items()],
-    )
-
-
-def _counts(counts: Mapping[tuple[str, ...], int]) -> list[Series]:
-    return [(key, float(count)) for key, count in counts.items()]
+    yield _counts("scheduler_resourceclaim_creates_total", ("status",), recorder.claim_creates)
+    waits = recorder.binding_condition_waits
+    yield _counts("scheduler_dra_bindingconditions_allocations_total", waits.labels, recorder.binding_conditions)
+    yield _histograms("scheduler_dra_bindingconditions_wait_duration_seconds", waits)
+    yield _histograms("scheduler_preemption_goroutines_duration_seconds", recorder.preemptions)
+    yield _totals("scheduler_preemption_goroutines_execution_total", recorder.preemptions)
 
 
 def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) -> Collected:
@@ -100,30 +103,26 @@ def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) 
     profiles = measurements.profiles
     for measured in profiles.values():
         measured.fold()
-    yield (
+    yield _ordered(
         "scheduler_framework_extension_point_duration_seconds",
-        [
-            ((point, name, status), one)
-            for name, measured in profiles.items()
-            for (point, status), one in measured.points.items()
-        ],
+        ("profile", "extension_point", "status"),
+        {(name, *key): one for name, measured in profiles.items() for key, one in measured.points.items()},
     )
-    yield (
+    yield _counts(
         "scheduler_plugin_evaluation_total",
-        [
-            ((point, plugin, name), float(measured.evaluations[point, plugin]))
+        ("profile", "extension_point", "plugin"),
+        {
+            (name, point, plugin): measured.evaluations[point, plugin]
             for name, measured in profiles.items()
             for point, plugins in measured.plugins.items()
-            for plugin in dict.fromkeys(plugins)
-        ],
+            for plugin in plugins
+        },
     )
     yield from _sampled(measurements)
-    yield (
-        "scheduler_queueing_hint_execution_duration_seconds",
-        [((event, hint, plugin), one) for (plugin, event, hint), one in measurements.hints.items()],
-    )
-    batch: list[Series] = []
-    ours: list[Series] = []
+    hints = measurements.hints
+    yield _ordered("scheduler_queueing_hint_execution_duration_seconds", ("plugin", "event", "hint"), hints)
+    batch: dict[tuple[str, ...], int] = {}
+    ours: dict[tuple[str, ...], int] = {}
     for name, measured in profiles.items():
         for result, our_result, count in (
             ("hint_used", "hit", measured.cached_decisions),
@@ -131,13 +130,12 @@ def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) 
             ("no_hint", "unsigned", measured.unsigned_decisions),
         ):
             if count:
-                batch.append(((name, result), float(count)))
-                ours.append(((name, our_result), float(count)))
-    yield "scheduler_batch_attempts_total", batch
-    yield "trio_sched_signature_cache_decisions_total", ours
-    hinted: list[Series] = [(("hint", name), measured.cache_seconds) for name, measured in profiles.items()]
-    yield "scheduler_get_node_hint_duration_seconds", hinted
-    yield "trio_sched_plugin_failures_total", [((hook, plugin), float(n)) for (plugin, hook), n in failures.items()]
+                batch[name, result] = ours[name, our_result] = count
+    yield _counts("scheduler_batch_attempts_total", ("profile", "result"), batch)
+    yield _counts("trio_sched_signature_cache_decisions_total", ("profile", "result"), ours)
+    hinted = {(name, "hint"): measured.cache_seconds for name, measured in profiles.items()}
+    yield _ordered("scheduler_get_node_hint_duration_seconds", ("profile", "hinted"), hinted)
+    yield _counts("trio_sched_plugin_failures_total", ("plugin", "hook"), failures)
     stages: dict[str, int] = defaultdict(int)
     for (plugin, hook), count in failures.items():
         if plugin == _VOLUME_PLUGIN and hook in _VOLUME_STAGES:
@@ -147,27 +145,24 @@ def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) 
 
 def _sampled(measurements: Measurements) -> Collected:
     by_point: dict[tuple[str, ...], Value] = {}
-    calls: dict[tuple[str, ...], float] = defaultdict(float)
+    calls: dict[tuple[str, ...], int] = defaultdict(int)
     seconds: dict[tuple[str, ...], float] = defaultdict(float)
     for (plugin, hook, status), one in measurements.plugin_times.by_hook.items():
-        calls[hook, plugin] += one.count
-        seconds[hook, plugin] += one.sum
-        key = POINTS.get(hook, hook), plugin, status
+        calls[plugin, hook] += one.count
+        seconds[plugin, hook] += one.sum
+        key = plugin, POINTS.get(hook, hook), status
         by_point[key] = add_values(by_point.get(key), one)  # a plugin may have filter and filter_node
-    yield "scheduler_plugin_execution_duration_seconds", list(by_point.items())
-    yield "trio_sched_plugin_sampled_calls_total", list(calls.items())
-    yield "trio_sched_plugin_sampled_seconds_total", list(seconds.items())
+    yield _ordered("scheduler_plugin_execution_duration_seconds", ("plugin", "extension_point", "status"), by_point)
+    yield _counts("trio_sched_plugin_sampled_calls_total", ("plugin", "hook"), calls)
+    yield _ordered("trio_sched_plugin_sampled_seconds_total", ("plugin", "hook"), seconds)
 
 
 def queue(queue: SchedulingQueue) -> Collected:
     """The scheduling queue."""
     counters = queue.counters
     yield "scheduler_pending_pods", [((name,), float(size)) for name, size in queue.sizes().items()]
-    yield (
-        "scheduler_queue_incoming_pods_total",
-        [((event, name), float(count)) for (name, event), count in counters.incoming.items()],
-    )
-    yield "scheduler_unschedulable_pods", [(key, float(count)) for key, count in counters.unschedulable.items()]
+    yield _counts("scheduler_queue_incoming_pods_total", ("queue", "event"), counters.incoming)
+    yield _counts("scheduler_unschedulable_pods", ("plugin", "profile"), counters.unschedulable)
     in_flight: list[Series] = [(("PodPopped",), float(len(queue.in_flight)))]
     in_flight += [((event,), float(count)) for event, count in queue.in_flight.events.items()]
     yield "scheduler_inflight_events", in_flight

@@ -30,14 +30,14 @@ _STATUS_VALUES: Final = {"success": 1.0, "error": 0.0, "pending": -1.0}
 class ServingMetrics:
     """Counts; every method returns at once."""
 
-    authentications: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
+    authentications: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS, ("result",)))
     users: Counter[str] = field(factory=Counter)
-    authorizations: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
-    token_requests: HistogramsBy = field(factory=lambda: HistogramsBy(TOKEN_BUCKETS))
+    authorizations: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS, ("result",)))
+    token_requests: HistogramsBy = field(factory=lambda: HistogramsBy(TOKEN_BUCKETS, ("status",)))
     token_fetches: Counter[str] = field(factory=Counter)
     active_fetches: Counter[str] = field(factory=Counter)
-    token_reviews: HistogramsBy = field(factory=lambda: HistogramsBy(REVIEW_BUCKETS))
-    access_reviews: HistogramsBy = field(factory=lambda: HistogramsBy(REVIEW_BUCKETS))
+    token_reviews: HistogramsBy = field(factory=lambda: HistogramsBy(REVIEW_BUCKETS, ("code",)))
+    access_reviews: HistogramsBy = field(factory=lambda: HistogramsBy(REVIEW_BUCKETS, ("code",)))
     certificate_expirations: Histogram = field(factory=lambda: Histogram(EXPIRATION_BUCKETS))
 
     def authenticated(self, result: str, seconds: float) -> None:

@@ -31,9 +31,9 @@ def build_routes(settings: ServingSettings, assembly: Assembly, liveness: Livene
         lambda: assembly.schedule_one.is_running,  # kube-scheduler shows them on the leader only
     )
     routes.exact["/metrics/slis"] = MetricsHandler(pages.slis)
-    if gates.enabled("ComponentFlagz"):
+    if gates.features.component_flagz:
         routes.exact["/flagz"] = flagz(settings.flags)
-    if gates.enabled("ComponentStatusz"):
+    if gates.features.component_statusz:
         routes.exact["/statusz"] = statusz(".".join(map(str, gates.version)))
     routes.exact.update(SchedulerPages(assembly).handlers())
     if config.enable_profiling:
