@@ -2,9 +2,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Where it is set, every process of the tests would compile the modules of the tests, and of pytest's plugins, anew.
-unexport PYTHONDONTWRITEBYTECODE
-
 .DEFAULT_GOAL := help
 .PHONY: help dev check format test golden cov docs demo bench packing soak faults build clean
 

@@ -1,6 +1,7 @@
 """For all tests: what test files share lies in the folders of ``support``; tasks run in the same order every time."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Generator
@@ -11,7 +12,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.simulator import jumping_clock
+# Else every process of the tests would compile the modules of the tests, and what pytest rewrites, anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 SUPPORT = sorted({module.parent for module in (Path(__file__).parent / "support").rglob("*.py")})
 
@@ -53,4 +56,6 @@ def _deterministic_task_order(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def autojump_clock() -> MockClock:
     """In place of that of pytest-trio: it waits for threads, and is asked for the time at half the cost."""
+    from trio_sched.simulator import jumping_clock  # not before bytecode is written, see above
+
     return jumping_clock()

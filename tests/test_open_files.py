@@ -47,3 +47,4 @@ def test_a_process_that_has_ended_is_left_alone() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()
     open_files.restore_open_files_limit(child.pid)
+    assert child.returncode == 0

@@ -47,6 +47,8 @@ def test_errors_that_cause_each_other_are_no_problem() -> None:
     first.__cause__, second.__cause__ = second, first
     forget_tracebacks(first)
     forget_tracebacks(None)
+    assert first.__cause__ is second
+    assert second.__cause__ is first
 
 
 def test_errors_that_have_overridden_everything_are_no_problem() -> None:

@@ -9,6 +9,12 @@ from command_fixtures import small_cluster as small_cluster
 InstallPlugin = Callable[..., Path]
 
 
+@pytest.fixture(autouse=True)
+def _path_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders of plugins stay on the path while a process lives, and their helpers would be those of other tests."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+
+
 @pytest.fixture
 def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstallPlugin]:
     """Puts a distribution on the path as pip would: a module, and metadata with an entry point."""

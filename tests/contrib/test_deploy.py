@@ -173,7 +173,7 @@ def test_every_file_is_listed() -> None:
 
 
 def printed_roles(*arguments: str) -> str:
-    result = CliRunner().invoke(rbac, arguments)
+    result = CliRunner().invoke(rbac, arguments, help_option_names=["-h", "--help"])
     assert result.exit_code == 0, result.output
     return result.stdout
 

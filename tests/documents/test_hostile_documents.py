@@ -100,7 +100,7 @@ def test_encodings_that_yaml_allows_are_read(reader: str, encoding: str, tmp_pat
     path = tmp_path / "document"
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     path.write_bytes((mark + text).encode(encoding))
-    READERS[reader](path)
+    assert READERS[reader](path) is not None
 
 
 @pytest.mark.parametrize("reader", ["configuration", "manifests"])
@@ -110,7 +110,7 @@ def test_a_pipe_is_read_like_a_file(reader: str, tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
     os.write(write_end, text)
     os.close(write_end)
-    READERS[reader](Path(f"/dev/fd/{read_end}"))
+    assert READERS[reader](Path(f"/dev/fd/{read_end}")) is not None
     os.close(read_end)
 
 

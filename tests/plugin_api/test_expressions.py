@@ -36,7 +36,9 @@ def test_the_example_of_the_module_is_true() -> None:
 
 def test_the_page_about_expressions_is_right() -> None:
     (block,) = [one for one in blocks("python") if one.page.name == "use_expressions_in_a_plugin.md"]
-    exec(block.text, {})
+    names: dict[str, Any] = {}
+    exec(block.text, names)
+    assert names.keys() > {"__builtins__"}
 
 
 @pytest.mark.parametrize(

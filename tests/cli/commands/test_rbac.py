@@ -54,7 +54,7 @@ def with_quota(monkeypatch: pytest.MonkeyPatch) -> None:
 def printed(tmp_path: Path, *arguments: str, elect: bool = True, more: str = "") -> Any:
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG.format(elect=str(elect).lower(), more=more))
-    result = CliRunner().invoke(rbac, ["--config", str(path), *arguments])
+    result = CliRunner().invoke(rbac, ["--config", str(path), *arguments], help_option_names=["-h", "--help"])
     assert result.exit_code == 0, result.output
     return list(yaml.safe_load_all(result.output))
 

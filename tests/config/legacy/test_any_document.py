@@ -68,7 +68,7 @@ def values(type_: GoType, field: str = "") -> st.SearchStrategy[Any]:
     return st.none() | some if field else some
 
 
-def demand_readable(conversion: Conversion) -> None:
+def check_readable(conversion: Conversion) -> None:
     parse_configuration(conversion.text())
     parse_configuration(conversion.text_without_keys().replace("<not shown>", ""))
 
@@ -90,7 +90,7 @@ def test_every_configuration_becomes_one_that_v1_can_read_or_is_refused(fields: 
         conversion = legacy.convert(policy if legacy.policy_source else None)
     except ConfigError:
         return
-    demand_readable(conversion)
+    check_readable(conversion)
 
 
 @MANY
@@ -100,4 +100,4 @@ def test_every_policy_becomes_a_configuration_that_v1_can_read_or_is_refused(pol
         conversion = convert_start(OldStart(policy=policy), FlagOverrides())
     except ConfigError:
         return
-    demand_readable(conversion)
+    check_readable(conversion)

@@ -5,7 +5,7 @@ from typing import Any
 
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.simulation.explanations import Explanation
-from trio_sched.simulation.report.sections import Column, Section
+from trio_sched.simulation.report.sections import Section
 
 Json = dict[str, Any]
 
@@ -42,8 +42,8 @@ def _verdicts(of: PodExplanation, most_names: int | None) -> Section:
         if verdict.error:
             lines.append(f"failed: {verdict.error}")
         rows.append((verdict.plugin, str(verdict.passed), lines or "-"))
-    columns = (Column("Plugin"), Column("Pass", is_number=True), Column("Rejected"))
-    return Section("filters", f"Filters ({of.feasible} of {of.nodes} nodes pass all)", columns, rows)
+    title = f"Filters ({of.feasible} of {of.nodes} nodes pass all)"
+    return Section("filters", title, ("Plugin", "Pass", "Rejected"), ("",) * 3, rows, numbers=("Pass",))
 
 
 def _scores(one: Explanation) -> Section:
@@ -52,9 +52,8 @@ def _scores(one: Explanation) -> Section:
     for score in of.best:
         parts = ", ".join(f"{plugin} {points}×{of.weights[plugin]}" for plugin, points in score.scores.items())
         rows.append((f"{score.node} *" if score.node == one.node else score.node, score.total, parts))
-    columns = (Column("Node"), Column("Total", is_number=True), Column("Scores"))
     title = f"Scores of the best {len(of.best)} of {of.feasible} nodes (score × weight)"
-    return Section("best", title, columns, rows)
+    return Section("best", title, ("Node", "Total", "Scores"), ("",) * 3, rows, numbers=("Total",))
 
 
 def _some(nodes: Sequence[str], most_names: int | None) -> str:

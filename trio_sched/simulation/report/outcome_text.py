@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.explanation import explanation_parts
-from trio_sched.simulation.report.sections import Names, Section, Share, report_sections
+from trio_sched.simulation.report.sections import Names, Section, Shown, report_sections
 from trio_sched.simulation.tables import line, table
 from trio_sched.simulation.units import duration
 
@@ -39,9 +39,8 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) ->
 
 
 def _table(section: Section) -> RenderableType:
-    heads = [column.head if "/" in column.head else column.head.upper() for column in section.shown_columns]
-    numbers = (head for head, column in zip(heads, section.shown_columns, strict=True) if column.is_number)
-    found = table(section.title, *heads, right=tuple(numbers))
+    heads = {head: head if "/" in head else head.upper() for head in section.heads if head}
+    found = table(section.title, *heads.values(), right=tuple(heads[head] for head in section.numbers if head))
     for cells in section.shown_rows():
         found.add_row(*map(_cell, cells))
     return found
@@ -50,7 +49,7 @@ def _table(section: Section) -> RenderableType:
 def _cell(cell: Any) -> Any:
     if isinstance(cell, Names):
         return [*cell.all[:_EXAMPLES], *(["…"] if len(cell.all) > _EXAMPLES else [])]
-    return cell.text if isinstance(cell, Share) else cell
+    return cell.text if isinstance(cell, Shown) else cell
 
 
 def _summary(outcome: Outcome) -> Iterator[RenderableType]:

@@ -4,7 +4,7 @@ The tables, the page and the data (JSON, YAML) are drawn from them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -12,8 +12,6 @@ from attrs import field, frozen
 from trio_sched.simulation.node_usage import NodeGroup, Usage, total_usage
 from trio_sched.simulation.outcome import Outcome, Placement
 from trio_sched.simulation.units import amount, duration, label
-
-Row = Sequence[Any]
 
 _ALL_NODES: Final = 100
 """Clusters with more are summarised."""
@@ -28,39 +26,29 @@ class Names:
 
 
 @frozen
-class Share:
-    """A cell that says how much is requested of what nodes offer."""
+class Shown:
+    """A cell that people see otherwise than programs do."""
 
     text: str
-    of_one: float
-
-
-@frozen
-class Column:
-    """One column."""
-
-    head: str
-    """Empty for one that only the data have."""
-    key: str = ""
-    """The name of the property in the data; empty for one that only is shown."""
-    is_number: bool = False
-    text: Callable[[Any], str] = str
-    """How values other than `Names`, `Share` and lines are shown."""
-
-
-def _number(head: str, key: str = "", text: Callable[[Any], str] = str) -> Column:
-    return Column(head, key, is_number=True, text=text)
+    data: Any = None
+    share: float | None = None
+    """What the page draws as a bar."""
 
 
 @frozen
 class Section:
-    """One section; the cells of a row are texts, numbers, seconds, `Names`, `Share`, or a list of lines."""
+    """One section; the cells of a row are texts, numbers, `Names`, `Shown`, or a list of lines."""
 
     key: str
     """The name of the property in the data."""
     title: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Row]
+    heads: tuple[str, ...]
+    """Of the columns; empty for those that only the data have."""
+    keys: tuple[str, ...]
+    """The names of the columns in the data; empty for those that only are shown."""
+    rows: Sequence[Sequence[Any]]
+    numbers: tuple[str, ...] = ()
+    """The heads of columns with numbers."""
     is_shown: bool = field(kw_only=True)
     """Whether tables and the page have it, if it has rows for instance; the data always do."""
     left_out: str = ""
@@ -74,28 +62,23 @@ class Section:
     def _has_rows(self) -> bool:
         return bool(self.rows)
 
-    @property
-    def shown_columns(self) -> tuple[Column, ...]:
-        """The columns of tables and the page."""
-        return tuple(column for column in self.columns if column.head)
-
     def shown_rows(self) -> Iterator[list[Any]]:
-        """The cells in these columns: texts, `Names`, `Share` and lists of lines."""
+        """The cells below them: texts, `Names`, `Shown` and lists of lines."""
         for row in self.rows:
-            yield [
-                cell if isinstance(cell, Names | Share | list) else column.text(cell)
-                for column, cell in zip(self.columns, row, strict=True)
-                if column.head
-            ]
+            cells = [cell for head, cell in zip(self.heads, row, strict=True) if head]
+            yield [str(cell) if isinstance(cell, int) else cell for cell in cells]
 
     def data(self) -> list[dict[str, Any]]:
         """The rows for JSON and YAML."""
-        columns = [(position, column.key) for position, column in enumerate(self.columns) if column.key]
-        return [{key: _as_data(row[position]) for position, key in columns} for row in self.rows]
+        places = [(place, key) for place, key in enumerate(self.keys) if key]
+        return [{key: _as_data(row[place]) for place, key in places} for row in self.rows]
 
 
 def _as_data(cell: Any) -> Any:
-    return list(cell.all) if isinstance(cell, Names) else round(cell, 3) if isinstance(cell, float) else cell
+    if isinstance(cell, Names):
+        return list(cell.all)
+    data = cell.data if isinstance(cell, Shown) else cell
+    return round(data, 3) if isinstance(data, float) else data
 
 
 def report_sections(
@@ -112,76 +95,70 @@ def report_sections(
     yield _pods(outcome) if every_pod else _workloads(outcome, most_rows)
     yield _nodes(outcome, most_rows, every_node=every_node)
     yield _node_groups("pools", "Pools", "Pool", outcome.pools, outcome.resources)
-    are_zones = {zone.name for zone in outcome.zones} != {"-"}
-    yield _node_groups("zones", "Zones", "Zone", outcome.zones, outcome.resources, is_shown=are_zones)
+    yield _node_groups("zones", "Zones", "Zone", outcome.zones, outcome.resources)
     yield Section(
         "claims",
         "Claims for volumes",
-        columns=(
-            Column("Namespace", "namespace"),
-            Column("Class", "storageClass"),
-            _number("Bound", "bound"),
-            _number("Pending", "pending"),
-        ),
+        heads=("Namespace", "Class", "Bound", "Pending"),
+        keys=("namespace", "storageClass", "bound", "pending"),
+        numbers=("Bound", "Pending"),
         rows=[(one.namespace, one.storage_class, one.bound, one.pending) for one in outcome.claims],
     )
     yield Section(
         "devices",
         "Devices",
-        columns=(
-            Column("Driver", "driver"),
-            Column("Pool", "pool"),
-            _number("Devices", "count"),
-            _number("Allocated", "allocated"),
-            _number("Tainted", "tainted"),
-        ),
+        heads=("Driver", "Pool", "Devices", "Allocated", "Tainted"),
+        keys=("driver", "pool", "count", "allocated", "tainted"),
+        numbers=("Devices", "Allocated", "Tainted"),
         rows=[(one.driver, one.pool, one.count, one.allocated, one.tainted) for one in outcome.devices],
     )
     yield Section(
         "podGroups",
         "Pod groups",
-        columns=(
-            Column("Namespace", "namespace"),
-            Column("Group", "name"),
-            _number("Min", "minCount", lambda count: str(count or "-")),
-            _number("Placed", "placed"),
-            _number("Pending", "pending"),
-            Column("Why pending", "message"),
-        ),
-        rows=[(one.namespace, one.name, one.min_count, one.placed, one.pending, one.message) for one in outcome.groups],
+        heads=("Namespace", "Group", "Min", "Placed", "Pending", "Why pending"),
+        keys=("namespace", "name", "minCount", "placed", "pending", "message"),
+        numbers=("Min", "Placed", "Pending"),
+        rows=[
+            (
+                one.namespace,
+                one.name,
+                Shown(str(one.min_count or "-"), one.min_count),
+                one.placed,
+                one.pending,
+                one.message,
+            )
+            for one in outcome.groups
+        ],
     )
     yield Section(
         "preempted",
         "Preempted",
-        columns=(
-            _number("After", "atSeconds", duration),
-            Column("Pod", "pod"),
-            Column("Made room for", "by"),
-            Column("On node", "node"),
-        ),
-        rows=[(one.at_seconds, one.pod, one.by, one.node) for one in outcome.evictions[:most_rows]],
+        heads=("After", "Pod", "Made room for", "On node"),
+        keys=("atSeconds", "pod", "by", "node"),
+        numbers=("After",),
+        rows=[
+            (Shown(duration(one.at_seconds), one.at_seconds), one.pod, one.by, one.node)
+            for one in outcome.evictions[:most_rows]
+        ],
         left_out=_more(outcome.evictions, most_rows, "pods that made room"),
     )
     yield Section(
         "pending",
         "Pending",
-        columns=(_number("Pods"), Column("Reason", "reason"), Column("Why", "message"), Column("For example", "pods")),
+        heads=("Pods", "Reason", "Why", "For example"),
+        keys=("", "reason", "message", "pods"),
+        numbers=("Pods",),
         rows=[(len(one.pods), one.reason, one.message, Names(one.pods)) for one in outcome.waiting[:most_rows]],
         left_out=_more(outcome.waiting, most_rows, "reasons"),
     )
     yield Section(
         "notCreated",
         "Could not be created",
-        columns=(
-            Column("Namespace", "namespace"),
-            Column("Workload"),
-            Column("", "kind"),
-            Column("", "workload"),
-            _number("Pods", "pods"),
-            Column("Why", "message"),
-        ),
+        heads=("Namespace", "", "Workload", "Pods", "Why"),
+        keys=("namespace", "kind", "workload", "pods", "message"),
+        numbers=("Pods",),
         rows=[
-            (one.namespace, f"{one.kind} {one.workload}", one.kind, one.workload, one.pods, one.message)
+            (one.namespace, one.kind, Shown(f"{one.kind} {one.workload}", one.workload), one.pods, one.message)
             for one in outcome.missing[:most_rows]
         ],
         left_out=_more(outcome.missing, most_rows, "workloads"),
@@ -214,7 +191,7 @@ def _workloads(outcome: Outcome, most_rows: int | None) -> Section:
     workloads: dict[tuple[str, str], list[Placement]] = {}
     for placement in outcome.placements:
         workloads.setdefault((placement.namespace, placement.workload), []).append(placement)
-    rows: list[Row] = []
+    rows = []
     largest = sorted(workloads.items(), key=lambda item: -len(item[1]))[:most_rows]
     for (namespace, workload), placements in sorted(largest):
         nodes = {placement.node for placement in placements}
@@ -226,15 +203,11 @@ def _workloads(outcome: Outcome, most_rows: int | None) -> Section:
     return Section(
         "placements",
         "Placements",
-        columns=(
-            Column("Namespace"),
-            Column("Workload"),
-            _number("Pods"),
-            _number("Nodes"),
-            Column("Where"),
-            Column("Zones"),
-        ),
+        heads=("Namespace", "Workload", "Pods", "Nodes", "Where", "Zones"),
+        keys=("",) * 6,
+        numbers=("Pods", "Nodes"),
         rows=rows,
+        is_shown=True,
         left_out=f"and {more} smaller workloads" if more else "",
         option="--pods shows every pod",
     )
@@ -248,18 +221,13 @@ def _pods(outcome: Outcome) -> Section:
     return Section(
         "placements",
         "Placements",
-        columns=(
-            Column("Namespace", "namespace"),
-            Column("Pod", "pod"),
-            Column("", "workload"),
-            Column("Node", "node"),
-            Column("Phase", "phase"),
-            Column("", "secondsToSchedule"),
-        ),
+        heads=("Namespace", "Pod", "", "Node", "Phase", ""),
+        keys=("namespace", "pod", "workload", "node", "phase", "secondsToSchedule"),
         rows=[
             (one.namespace, one.pod, one.workload, one.node, one.phase, one.seconds_to_schedule)
             for one in outcome.placements
         ],
+        is_shown=True,
     )
 
 
@@ -271,61 +239,54 @@ def _nodes(outcome: Outcome, most_rows: int | None, *, every_node: bool) -> Sect
         shown = sorted(shown, key=lambda node: (-node.use, node.pool, node.name))[:_MOST_USED]
     elif most_rows is not None:
         shown.sort(key=lambda node: (node.pool, node.name))
+    heads, keys = _usage_columns(outcome.resources)
     return Section(
         "nodes",
         f"{what} (requested of allocatable)",
-        columns=(
-            Column("Node", "name"),
-            Column("Pool", "pool"),
-            Column("Zone", "zone"),
-            *_usage_columns(outcome.resources),
-        ),
+        heads=("Node", "Pool", "Zone", *heads),
+        keys=("name", "pool", "zone", *keys),
+        numbers=heads,
         rows=[(node.name, node.pool, node.zone, *_usage_cells(node.usage, outcome.resources)) for node in shown],
+        is_shown=True,
         left_out="--nodes shows all of them" if is_summary else "",
         option="",
     )
 
 
-def _node_groups(
-    key: str, title: str, head: str, groups: Iterable[NodeGroup], resources: tuple[str, ...], *, is_shown: bool = True
-) -> Section:
+def _node_groups(key: str, title: str, head: str, groups: Sequence[NodeGroup], resources: tuple[str, ...]) -> Section:
     rows = []
     for group in groups:
         shares = [(name, share) for name in resources if (share := group.fragmentation.get(name)) is not None]
         fragmented = ", ".join(f"{name} {100 * share:.0f}%" for name, share in shares) or "-"
         exact = {name: None if share is None else round(share, 4) for name, share in group.fragmentation.items()}
-        rows.append((group.name, group.nodes, *_usage_cells(group.usage, resources), fragmented, exact))
+        rows.append((group.name, group.nodes, *_usage_cells(group.usage, resources), Shown(fragmented, exact)))
+    heads, keys = _usage_columns(resources)
     return Section(
-        key=key,
-        title=title,
-        columns=(
-            Column(head, "name"),
-            _number("Nodes", "nodes"),
-            *_usage_columns(resources),
-            Column("Fragmented"),
-            Column("", "fragmentation"),
-        ),
+        key,
+        title,
+        heads=(head, "Nodes", *heads, "Fragmented"),
+        keys=("name", "nodes", *keys, "fragmentation"),
+        numbers=("Nodes", *heads),
         rows=rows,
-        is_shown=is_shown,
+        is_shown=key == "pools" or {group.name for group in groups} != {"-"},
         note="Fragmented is the share of what is free that lies on nodes without room for a typical pod: "
         "the median of the pods that request this resource.",
     )
 
 
-def _usage_columns(resources: Iterable[str]) -> Iterator[Column]:
-    yield _number("Pods")
-    for resource in resources:
-        yield _number(label(resource))
-    yield from (Column("", key) for key in ("pods", "podsAllocatable", "requested", "allocatable"))
+def _usage_columns(resources: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Heads and keys."""
+    data = "podsAllocatable", "requested", "allocatable"
+    return ("Pods", *map(label, resources), *[""] * len(data)), ("pods", *[""] * len(resources), *data)
 
 
 def _usage_cells(usage: Usage, resources: Iterable[str]) -> Iterator[Any]:
-    yield f"{usage.pods}/{usage.pods_allocatable}"
+    yield Shown(f"{usage.pods}/{usage.pods_allocatable}", usage.pods)
     for resource in resources:
         requested, allocatable = usage.requested.get(resource, 0), usage.allocatable.get(resource, 0)
         if allocatable:
             of_all = f"{amount(resource, requested)}/{amount(resource, allocatable)}"
-            yield Share(f"{of_all} {100 * requested // allocatable:>3}%", usage.share(resource))
+            yield Shown(f"{of_all} {100 * requested // allocatable:>3}%", share=usage.share(resource))
         else:
             yield "-"
-    yield from (usage.pods, usage.pods_allocatable, dict(usage.requested), dict(usage.allocatable))
+    yield from (usage.pods_allocatable, dict(usage.requested), dict(usage.allocatable))

@@ -79,11 +79,11 @@ async def test_pods_go_where_there_is_least_load() -> None:
     async with cluster_of(prometheus) as cluster:
         await trio.sleep(1)
         await cluster.create(pod("p", cpu="100m", memory="1Mi"))
-        await cluster.wait_scheduled("p", on="n1")
+        assert await cluster.wait_scheduled("p", on="n1") == "n1"
         prometheus.cpu = {"n0": 0.2, "n1": 0.9, "n2": 0.5}
         await trio.sleep(16)
         await cluster.create(pod("q", cpu="100m", memory="1Mi"))
-        await cluster.wait_scheduled("q", on="n0")
+        assert await cluster.wait_scheduled("q", on="n0") == "n0"
 
 
 async def test_the_idlest_node_is_not_flooded_between_two_samples() -> None:

@@ -52,7 +52,7 @@ async def test_pods_prefer_the_zone_with_less_carbon() -> None:
     async with cluster_of() as cluster:
         await trio.sleep(1)
         await cluster.create(pod("p"))
-        await cluster.wait_scheduled("p", on="a")
+        assert await cluster.wait_scheduled("p", on="a") == "a"
 
 
 async def test_pods_that_may_wait_start_when_electricity_is_clean() -> None:
@@ -138,7 +138,7 @@ async def test_without_data_nobody_waits(response: Any) -> None:
     async with cluster_of(lambda _request: response, zones={"north": "x"}, endpoint=ENDPOINT, table={}) as cluster:
         await trio.sleep(1)
         await cluster.create(pod("batch", labels=BATCH))
-        await cluster.wait_scheduled("batch", within_seconds=60)
+        assert await cluster.wait_scheduled("batch", within_seconds=60)
 
 
 async def test_a_server_that_stops_responding_holds_nobody_longer_than_its_data_counts() -> None:

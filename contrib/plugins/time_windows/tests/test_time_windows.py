@@ -113,7 +113,7 @@ async def test_an_annotation_that_is_mended_counts_at_once() -> None:
         made = await cluster.create(pod("p", labels=BATCH))
         await trio.sleep(60)
         await cluster.patch(made, {"metadata": {"annotations": {WINDOWS: "daily 00:00-24:00"}}})
-        await cluster.wait_scheduled("p", within_seconds=60)
+        assert await cluster.wait_scheduled("p", within_seconds=60)
 
 
 async def test_a_pod_that_found_no_room_waits_for_the_next_window() -> None:

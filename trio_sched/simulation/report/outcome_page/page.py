@@ -10,7 +10,7 @@ from trio_sched.simulation.report.outcome_page.heat_map import heat_maps
 from trio_sched.simulation.report.outcome_page.markup import Markup, element, join
 from trio_sched.simulation.report.outcome_page.style import STYLE
 from trio_sched.simulation.report.outcome_page.timeline import timeline
-from trio_sched.simulation.report.sections import Names, Section, Share, facts, report_sections
+from trio_sched.simulation.report.sections import Names, Section, Shown, facts, report_sections
 from trio_sched.simulation.units import duration
 
 _NAMES: Final = 20
@@ -60,13 +60,13 @@ def _part(part: str | Section) -> Markup:
 
 
 def _table(section: Section) -> Markup:
-    columns = section.shown_columns
+    heads = list(filter(None, section.heads))
+    classes = [{"class_": "number"} if head in section.numbers else {} for head in heads]
 
     def row(kind: str, cells: list[Any]) -> Markup:
-        classes = ({"class_": "number"} if column.is_number else {} for column in columns)
         return element("tr", *(element(kind, _cell(cell), **more) for cell, more in zip(cells, classes, strict=True)))
 
-    head = element("thead", row("th", [column.head for column in columns]))
+    head = element("thead", row("th", heads))
     body = element("tbody", *(row("td", cells) for cells in section.shown_rows()))
     return element("div", element("table", head, body), class_="wide")
 
@@ -75,7 +75,9 @@ def _cell(cell: Any) -> str:
     if isinstance(cell, Names):
         more = len(cell.all) - _NAMES
         return ", ".join(cell.all[:_NAMES]) + (f" and {more} more" if more > 0 else "")
-    if isinstance(cell, Share):
-        width, style = f"width:{min(100 * cell.of_one, 100):.1f}%", "over" if cell.of_one > 1 else "within"
+    if isinstance(cell, Shown):
+        if cell.share is None:
+            return cell.text
+        width, style = f"width:{min(100 * cell.share, 100):.1f}%", "over" if cell.share > 1 else "within"
         return join(cell.text, element("span", element("i", style=width, class_=style), class_="bar"))
     return join(*(element("div", line) for line in cell)) if isinstance(cell, list) else cell
