@@ -28,6 +28,20 @@ def bound(waiting: Pod, node_name: str) -> Pod:
 WAITING = pod("p", cpu="1")
 
 
+def test_a_pod_without_a_node_is_in_its_group_until_it_is_gone_and_unassigned_until_it_has_a_node(cache: Cache) -> None:
+    first, second = pod("first", group="g"), pod("second", group="g")
+    cache.put_unassigned(first)
+    cache.put_unassigned(second)
+    cache.add(bound(first, "a"))
+    assert cache.unassigned.pods() == [second]
+    group = cache.groups.get("default/g")
+    assert group is not None
+    assert (list(group.unscheduled), list(group.assigned)) == ([second.uid], [first.uid])
+    cache.drop_unassigned(second)
+    cache.remove(first.uid)
+    assert (len(cache.unassigned), len(cache.groups)) == (0, 0)
+
+
 def test_an_assumed_pod_counts_at_once_and_not_twice_when_confirmed(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, True, 1)

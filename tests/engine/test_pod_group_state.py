@@ -121,3 +121,11 @@ def test_the_cache_keeps_the_state() -> None:
     assert sizes(states) == (1, 0, 0, 1)
     cache.remove(bound.uid)
     assert states.get("default/g") is None
+
+
+def test_groups_that_are_not_followed_have_no_pods() -> None:
+    states = PodGroupStates(is_followed=False)
+    states.add(member("a", "g", node_name="n"))
+    states.assume(member("b", "g"), "n")
+    states.note_change("default/g")
+    assert (len(states), states.get("default/g"), states.take_changed()) == (0, None, set())

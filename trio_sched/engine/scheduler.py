@@ -326,7 +326,10 @@ class Scheduler:
             return explain_pod(profile, self.cache.table, pod, nominated, scores_of=scores_of)
         as_pending = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
         known, node_name, assumed = cached.pod, cached.node_name, cached.assumed
-        self.cache.remove(pod.uid)
+        if assumed:
+            self.cache.forget(pod.uid)  # it stays a member of its group
+        else:
+            self.cache.remove(pod.uid)
         try:
             return self.explain(as_pending, scores_of=scores_of)
         finally:

@@ -169,12 +169,17 @@ def test_a_pod_on_a_node_is_looked_at_without_it_and_is_there_afterwards(is_assu
     made = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod=lambda _key: None), rng=Random(0))
     made.install_profiles({profile.name: profile})
     cache.add_node(node("n0", cpu="4"))
-    placed = pod("p", cpu="4") if is_assumed else pod("p", cpu="4", node_name="n0")
+    placed = pod("p", cpu="4", group="g") if is_assumed else pod("p", cpu="4", group="g", node_name="n0")
+    cache.put_unassigned(pod("other", group="g"))
     if is_assumed:
+        cache.put_unassigned(placed)
         cache.assume(placed, "n0")
     else:
         cache.add(placed)
     found = made.explain(placed)
+    group = cache.groups.get("default/g")
+    assert group is not None
+    assert (list(group.assumed), list(group.assigned)) == (([placed.uid], []) if is_assumed else ([], [placed.uid]))
     assert [score.node for score in found.best] == ["n0"]
     assert cache.is_assumed(placed.uid) is is_assumed
     assert rejected(made.explain(pod("q", cpu="1"))) == {"NodeResourcesFit": {"Insufficient cpu": ("n0",)}}

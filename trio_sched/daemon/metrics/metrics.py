@@ -37,4 +37,4 @@ class Metrics(Sources):
         return self._pages
 
     def _known_pods(self) -> Iterable[Pod] | None:
-        return self.pods.objects if self.pods is not None and self.recorder.has_led else None
+        return self.pods.objects if self.recorder.has_led else None

@@ -297,8 +297,10 @@ class SchedulingQueue:
 
     def pop_set_aside(self) -> QueuedPodInfo | None:
         """The pod that was put aside and is to be tried next, now in flight; None if there is none."""
-        info = self.set_aside.pop()
-        return info if info is not None and self._start(info) else None
+        while (info := self.set_aside.pop()) is not None:
+            if self._start(info):
+                return info
+        return None
 
     def done(self, uid: str) -> None:
         """The attempt is over: events from now on do not concern it."""

@@ -40,14 +40,14 @@ class Sources:
     reloads: Callable[[], tuple[Mapping[str, int], bool]]
     """Returns the number of reloads by result, and whether the last one has succeeded."""
     recorder: MetricRecorder
-    serving: ServingMetrics = field(factory=ServingMetrics)
-    health_checks: HealthChecks = field(factory=HealthChecks)
-    of_plugins: PluginMetricRegistry = field(factory=PluginMetricRegistry)
+    of_plugins: PluginMetricRegistry
     """What plugins count through their handles."""
-    reflectors: list[Reflector[Any]] = field(factory=list)
+    reflectors: list[Reflector[Any]]
     """The reflectors of all kinds that are watched."""
-    pods: Reflector[Pod] | None = None
-    """The one of pods, once it runs."""
+    pods: Reflector[Pod]
+    """The one of pods."""
+    serving: ServingMetrics = field(factory=ServingMetrics, init=False)
+    health_checks: HealthChecks = field(factory=HealthChecks, init=False)
     logs: list[RequestLog] = field(factory=list, init=False)
     """The requests of each client."""
     shows_information: bool = field(default=True, init=False)
