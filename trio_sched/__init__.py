@@ -4,6 +4,7 @@ The packages, lowest layer first; ``lint-imports`` enforces that each imports on
 ``kube_client`` and ``simulator`` are one layer):
 
 * ``errors``      the base class of errors
+* ``go``          what Go prints and reads
 * ``documents``   YAML and JSON from outside, read with bounds
 * ``objects``     Kubernetes objects, decoded straight from the wire
 * ``cel``         the language in which devices are selected: parser, type checker, limits
@@ -12,8 +13,9 @@ The packages, lowest layer first; ``lint-imports`` enforces that each imports on
 * ``config``      KubeSchedulerConfiguration: read, completed, validated
 * ``engine``      decides: queue, cache, cycle, profiles; no I/O, no clock of its own
 * ``kube_client`` talks to an API server
-* ``simulator``   pretends to be an API server and its kubelets
+* ``simulator``   an API server in memory, with kubelets and controllers
 * ``daemon``      waits: the nursery tree, watches, binding, leader election
+* ``simulation``  runs clusters from files on simulated time, and reports
 * ``testing``     toolkit for tests of plugins
 * ``cli``         the commands
 """

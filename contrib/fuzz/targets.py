@@ -28,13 +28,13 @@ from trio_sched.daemon.serving.errors import NotAuthenticated
 from trio_sched.daemon.serving.messages import Request
 from trio_sched.daemon.serving.negotiation import negotiate
 from trio_sched.daemon.watching.watched_kinds import KINDS
-from trio_sched.documents.durations import format_duration, parse_duration
-from trio_sched.documents.errors import DocumentError, InvalidDuration
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import decode_text
 from trio_sched.documents.json_reader import read_json
 from trio_sched.documents.plain import read_plain
 from trio_sched.documents.verbosity_text import parse_verbosity, parse_vmodule
 from trio_sched.documents.yaml_reader import read_plain_documents, read_yaml
+from trio_sched.go.durations import InvalidDuration, format_duration, parse_duration
 from trio_sched.kube_client.credentials.exec_plugin import parse_credential
 from trio_sched.kube_client.credentials.token_file import token_in
 from trio_sched.kube_client.decoding import streamed_list

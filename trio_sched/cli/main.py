@@ -167,7 +167,7 @@ def _terminal_columns(stream: TextIO) -> int | None:
 
 def _printable(text: str) -> str:
     """*text* without control characters, which an argument or a file can have."""
-    from trio_sched.documents.go_text import printable_lines
+    from trio_sched.go.text import printable_lines
 
     return printable_lines(text)
 

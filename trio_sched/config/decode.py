@@ -18,11 +18,10 @@ from attrs import define, field, frozen
 
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError, Finding
-from trio_sched.config.go_base64 import decode_base64
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import quote, round_to_float32
 from trio_sched.documents.tree import Array, Number, Object, Tree, kind_of
 from trio_sched.errors import nearest_name
+from trio_sched.go.base64 import InvalidBase64, decode_base64
+from trio_sched.go.text import quote, round_to_float32, shortened
 
 Given = Mapping[str, Any]
 """A decoded struct: the fields that the file gives, by their names there."""
@@ -226,8 +225,8 @@ class Bytes:
             return None
         try:
             return decode_base64(tree)
-        except ConfigError as error:
-            decoding.failure(error)
+        except InvalidBase64 as error:
+            decoding.failure(ConfigError.of(str(error)))
             return None
 
 

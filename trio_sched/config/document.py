@@ -9,11 +9,11 @@ from typing import Final
 from attrs import frozen
 
 from trio_sched.config.errors import ConfigError, Problem
-from trio_sched.documents.errors import DocumentError, shortened
-from trio_sched.documents.go_text import quote
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.json_reader import read_json
 from trio_sched.documents.tree import Object, Tree, kind_of
 from trio_sched.documents.yaml_reader import read_yaml
+from trio_sched.go.text import quote, shortened
 
 STRICT: Final = "strict decoding error: "
 """The prefix of strict errors (unknown and duplicate fields)."""

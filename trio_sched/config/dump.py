@@ -22,10 +22,10 @@ from trio_sched.config.schema import (
     SchedulerConfig,
 )
 from trio_sched.config.wire_types import API_VERSION, CONFIGURATION_KIND, POINTS
-from trio_sched.documents.durations import format_duration
-from trio_sched.documents.go_text import general_float, json_float
 from trio_sched.documents.tree import Array, Number, Object, Tree
 from trio_sched.documents.yaml_scalars import reads_as_text, resolve_scalar
+from trio_sched.go.durations import format_duration
+from trio_sched.go.text import general_float, json_float
 
 _NO_LIMIT: Final = 1 << 30
 _DOCUMENT_END: Final = "\n...\n"

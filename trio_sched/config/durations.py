@@ -1,8 +1,8 @@
 """Durations in configuration files; what is wrong with one is an error of the configuration."""
 
 from trio_sched.config.errors import ConfigError
-from trio_sched.documents import durations
-from trio_sched.documents.errors import InvalidDuration
+from trio_sched.go import durations
+from trio_sched.go.durations import InvalidDuration
 
 
 def parse_duration(text: str) -> int:

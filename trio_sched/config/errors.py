@@ -5,8 +5,8 @@ from typing import Final
 
 from attrs import frozen
 
-from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import shortened
 
 _LONGEST: Final = 8_000
 """Characters of one problem that are shown; more than any that lists what kube-scheduler lists."""

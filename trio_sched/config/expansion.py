@@ -14,7 +14,7 @@ from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.known_plugins import default_plugins
 from trio_sched.config.plugin_arguments.table import argument_problems
 from trio_sched.config.schema import MULTI_POINT, PluginConfig, PluginRef, PluginSet, Profile
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 
 PointsOf = Mapping[str, frozenset[str]]

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gate_table import TABLE
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 if TYPE_CHECKING:
     from trio_sched.plugin_api.features import Features

@@ -14,8 +14,8 @@ from trio_sched.config.document import STRICT, DocumentKind, StrictError, interp
 from trio_sched.config.errors import ConfigError, Finding
 from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
 from trio_sched.config.wire_types import API_VERSION, CONFIGURATION, CONFIGURATION_KIND, GROUP
-from trio_sched.documents.errors import shortened
 from trio_sched.documents.tree import Tree
+from trio_sched.go.text import shortened
 
 _SHOWN_CHARACTERS: Final = 800
 """kube-scheduler quotes the whole document; this is more than those have in which the kind was only forgotten."""

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from trio_sched.config.errors import Problem
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import json_text, quote
+from trio_sched.go.text import json_text, quote, shortened
 
 
 def invalid(path: str, value: Any, detail: str) -> Problem:

@@ -19,8 +19,8 @@ from trio_sched.config.schema import (
     SchedulerConfig,
 )
 from trio_sched.config.wire_types import API_VERSION, POINTS
-from trio_sched.documents.durations import format_duration
 from trio_sched.documents.tree import compact
+from trio_sched.go.durations import format_duration
 from trio_sched.objects.names import is_extended_resource, label_key_problems
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 

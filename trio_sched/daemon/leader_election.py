@@ -17,9 +17,9 @@ from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.writes.scheduler_events import LeaseEvent, became_leader, stopped_leading
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.lease_rules import Candidate, ObservedRecord, Step, jittered_retry_period
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import quote
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound, WriteNotPermitted

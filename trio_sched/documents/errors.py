@@ -8,8 +8,6 @@ MAX_DEPTH: Final = 250
 """How many levels lists and mappings may be nested: several times what any object of Kubernetes has, and little enough
 for Python's own recursion limit wherever such a value is walked through."""
 
-_SHOWN_CHARACTERS: Final = 200
-
 
 class DocumentError(TrioSchedError):
     """A text that is not the YAML or JSON that it should be.
@@ -26,12 +24,3 @@ class DocumentError(TrioSchedError):
         self.line, self.column = line, column
         self.problem = problem or text
         self.place = f"line {line}, column {column}" if line else ""
-
-
-def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
-    """*text* for an error message: what is longer than *limit* characters ends in how long it was."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
-
-
-class InvalidDuration(TrioSchedError):
-    """A text that is no duration, in the words of Go."""

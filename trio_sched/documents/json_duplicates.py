@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from attrs import define
 
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import quote
 from trio_sched.documents.json_runs import TOKEN
 from trio_sched.documents.yaml_reader import DuplicateKey
+from trio_sched.go.text import quote, shortened
 
 _LARGE: Final = 1_000_000
 """Characters: of what has more, the keys are counted first, which takes much less time than looking at each."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from trio_sched.documents.errors import MAX_DEPTH, DocumentError
 from trio_sched.documents.files import position_after
-from trio_sched.documents.go_text import quote
 from trio_sched.documents.tree import Array, Number, Object, Tree
+from trio_sched.go.text import quote
 
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")

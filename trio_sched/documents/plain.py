@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
-from trio_sched.documents.errors import MAX_DEPTH, DocumentError, shortened
+from trio_sched.documents.errors import MAX_DEPTH, DocumentError
 from trio_sched.documents.files import position_after
 from trio_sched.documents.json_duplicates import duplicate_keys, has_duplicates
 from trio_sched.documents.json_runs import TOKEN, places_of_objects
 from trio_sched.documents.yaml_lists import read_list
 from trio_sched.documents.yaml_reader import PlainDocument, read_plain_documents
+from trio_sched.go.text import shortened
 
 _64_BITS: Final = range(-(1 << 63), 1 << 64)
 _MOST_DIGITS: Final = 20

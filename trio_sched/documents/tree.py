@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from trio_sched.documents.go_text import json_text
+from trio_sched.go.text import json_text
 
 
 @frozen

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote, shortened
 
 _MAX_DIGITS: Final = 10
 _LEVELS: Final = 1 << 31

@@ -10,9 +10,10 @@ from typing import Any
 
 import yaml
 
-from trio_sched.documents.errors import MAX_DEPTH, DocumentError, shortened
+from trio_sched.documents.errors import MAX_DEPTH, DocumentError
 from trio_sched.documents.files import position_after
 from trio_sched.documents.yaml_nodes import Node
+from trio_sched.go.text import shortened
 
 
 def compose_documents(text: str) -> Iterator[Node]:

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from trio_sched.documents.errors import MAX_DEPTH, DocumentError, shortened
-from trio_sched.documents.go_text import general_float, go_syntax, json_float, round_to_float32
+from trio_sched.documents.errors import MAX_DEPTH, DocumentError
 from trio_sched.documents.tree import Array, Number, Object, Tree
 from trio_sched.documents.yaml_nodes import Node
 from trio_sched.documents.yaml_scalars import MERGE_TAG, resolve_scalar
+from trio_sched.go.text import general_float, go_syntax, json_float, round_to_float32, shortened
 
 _Typed = dict[tuple[type, Any], Any]
 """A mapping whose keys carry their type: 1, 1.0 and true are three keys."""

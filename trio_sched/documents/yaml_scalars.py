@@ -9,7 +9,8 @@ import math
 import re
 from typing import Final
 
-from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.errors import DocumentError
+from trio_sched.go.text import shortened
 
 Scalar = str | int | float | bool | None
 """What a scalar can mean."""

@@ -20,8 +20,8 @@ import re
 import msgspec
 from msgspec import Struct
 
-from trio_sched.documents.go_text import printable
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import printable
 
 
 class KubeClientError(TrioSchedError):

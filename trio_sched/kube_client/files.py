@@ -1,7 +1,7 @@
 """Reads the files that settings name; what keeps one from being read becomes an error with the words of Go."""
 
 from trio_sched.documents.files import read_bytes
-from trio_sched.documents.go_text import printable
+from trio_sched.go.text import printable
 from trio_sched.kube_client.errors import KubeconfigError
 
 UNREADABLE = (OSError, ValueError)

@@ -13,12 +13,12 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 import trio
 from attrs import define, field, frozen
 
-from trio_sched.documents import go_text
+from trio_sched.go import text as go_text
+from trio_sched.go.errors import DEADLINE_EXCEEDED, TOO_MANY_REDIRECTS
 from trio_sched.kube_client.connection import GZIP, JSON, header_lines, user_agent
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.http.caller import Caller
 from trio_sched.kube_client.http.dialer import Dialer
-from trio_sched.kube_client.http.go_errors import DEADLINE_EXCEEDED, TOO_MANY_REDIRECTS
 from trio_sched.kube_client.http.http1 import Reply
 from trio_sched.kube_client.http.pool import Pool
 from trio_sched.kube_client.http.tls import TlsSource

@@ -19,10 +19,10 @@ import httptools
 import trio
 from attrs import define, field
 
+from trio_sched.go.errors import EOF, MALFORMED_RESPONSE, describe_failure
 from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.errors import ConnectionFailed, CredentialsError
 from trio_sched.kube_client.http import request_log
-from trio_sched.kube_client.http.go_errors import EOF, MALFORMED_RESPONSE, describe_failure
 from trio_sched.kube_client.http.http1 import MAX_HEADER_BYTES, Headers, Http1Connection, ProtocolViolation, Reply
 from trio_sched.kube_client.http.pool import IDLE_SECONDS
 from trio_sched.verbosity import V4

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import idna
 
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.kube_client.errors import KubeconfigError
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")

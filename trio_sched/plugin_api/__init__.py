@@ -5,7 +5,7 @@ This package and `trio_sched.testing` are the only ones with a stable API. A plu
     from trio_sched.plugin_api import NodeColumns, Pod, Verdicts, hookimpl, unschedulable
 """
 
-from trio_sched.documents.go_text import quote as quote
+from trio_sched.go.text import quote as quote
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
 from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields

@@ -15,8 +15,7 @@ from typing import Annotated, Any, Final
 
 from attrs import frozen
 
-from trio_sched.documents.durations import format_duration, parse_duration
-from trio_sched.documents.errors import InvalidDuration
+from trio_sched.go.durations import InvalidDuration, format_duration, parse_duration
 from trio_sched.objects.quantity import NANO, parse_nano
 from trio_sched.objects.quantity_text import QuantityStyle, format_nano
 from trio_sched.objects.timestamps import SECOND_NS

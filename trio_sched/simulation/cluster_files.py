@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 import click
 from attrs import frozen
 
-from trio_sched.documents.go_text import printable
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import printable
 from trio_sched.simulation.simulated_run import say_on_stderr
 from trio_sched.simulator import load_manifests
 from trio_sched.simulator.errors.not_simulated import notices

@@ -6,10 +6,10 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
-from trio_sched.documents.errors import shortened
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError, nearest_name
+from trio_sched.go.text import shortened
 from trio_sched.objects.pod import Pod
 from trio_sched.simulation.missing_pods import missing_pods
 from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of

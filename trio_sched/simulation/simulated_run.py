@@ -19,10 +19,10 @@ from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.documents.go_text import printable_lines
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import printable_lines
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.explanations import explain_pods

@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from trio_sched.documents.go_text import printable
+from trio_sched.go.text import printable
 
 
 class PlainTable(Table):

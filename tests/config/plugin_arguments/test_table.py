@@ -16,8 +16,8 @@ from trio_sched.config.plugin_arguments.table import (
     complete_arguments,
     dump_arguments,
 )
-from trio_sched.documents.go_text import json_text
 from trio_sched.documents.json_reader import read_json
+from trio_sched.go.text import json_text
 from trio_sched.plugin_api.arguments import PluginArguments
 
 

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trustme
 
+from trio_sched.go.errors import describe_failed_dial, describe_failure, describe_wrong_name
 from trio_sched.kube_client.errors import ConnectionFailed
-from trio_sched.kube_client.http.go_errors import describe_failed_dial, describe_failure, describe_wrong_name
 from trio_sched.kube_client.http.http1 import ProtocolViolation
 from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.settings import TlsSettings

@@ -12,7 +12,7 @@ from trio_sched.cel.runtime.activation import Activation
 from trio_sched.cel.values.numbers import double_text, go_atoi
 from trio_sched.cel.values.times import Duration, Timestamp
 from trio_sched.cel.values.values import CelMap, TypeValue, Uint, Value, type_name
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 _PRECISION: Final = 6
 _WRITING: Final = 4

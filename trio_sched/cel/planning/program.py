@@ -18,7 +18,7 @@ from trio_sched.cel.syntax.parser import parse
 from trio_sched.cel.syntax.recursion import deep_recursion
 from trio_sched.cel.values.types import Type
 from trio_sched.cel.values.values import Value
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.tracebacks import forget_tracebacks
 
 _DEEP: Final = 60

@@ -29,7 +29,7 @@ from trio_sched.cel.values.values import (
     lossless_int,
     type_name,
 )
-from trio_sched.documents.durations import format_duration
+from trio_sched.go.durations import format_duration
 
 Step = Callable[[Activation], Value]
 

@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from trio_sched.cel.errors import EvaluationError
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _BITS: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})\Z")

@@ -9,7 +9,7 @@ from typing import Final
 
 from trio_sched.cel.errors import EvaluationError
 from trio_sched.cel.values.literals import INT_LIMIT, UINT_LIMIT
-from trio_sched.documents.go_text import general_float, quote
+from trio_sched.go.text import general_float, quote
 
 _SIGNED: Final = re.compile(r"[+-]?[0-9]+\Z")
 _UNSIGNED: Final = re.compile(r"[0-9]+\Z")

@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from trio_sched.cel.errors import EvaluationError
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 _DIGITS: Final = re.compile(r"[0-9]*\Z")
 _IDENTIFIER: Final = re.compile(r"[0-9A-Za-z-]*\Z")

@@ -11,8 +11,7 @@ from attrs import field, frozen
 from trio_sched.cel.errors import EvaluationError
 from trio_sched.cel.values.literals import INT_LIMIT
 from trio_sched.cel.values.numbers import fixed_text, go_atoi
-from trio_sched.documents.durations import parse_duration
-from trio_sched.documents.errors import InvalidDuration
+from trio_sched.go.durations import InvalidDuration, parse_duration
 
 SECOND: Final = 1_000_000_000
 _MIN_SECONDS: Final = -62_135_596_800

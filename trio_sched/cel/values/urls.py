@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from trio_sched.cel.errors import EvaluationError
 from trio_sched.cel.values.network import is_address_6
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 _UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 _IN_HOST: Final = _UNRESERVED | frozenset(b"!$&'()*+,;=:[]<>\"")

@@ -23,9 +23,8 @@ from trio_sched.config.parse import parse_with_findings
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.plugins.kind_mistakes import kind_mistakes
-from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import MAX_BYTES, decode_text, read_stream
-from trio_sched.documents.go_text import printable
 from trio_sched.documents.lines import FieldLines
 from trio_sched.documents.tree import plain
 from trio_sched.engine.hooks.plugin_errors import PluginArgsError, PluginError
@@ -33,6 +32,7 @@ from trio_sched.engine.registry.likely_mistakes import likely_mistakes
 from trio_sched.engine.registry.plugin_args import plugin_args
 from trio_sched.engine.registry.plugin_registry import PluginRegistry, is_built_in
 from trio_sched.errors import TrioSchedError, nearest_name
+from trio_sched.go.text import printable, shortened
 
 _HELP: Final = """\
 Say everything that is wrong with configuration files: fields, values, plugins and their arguments.

@@ -11,7 +11,7 @@ from trio_sched.cli.startup.configuration_files import convert_policy_start, rea
 from trio_sched.cli.startup.configuration_text import ConfigurationText
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy import is_policy
-from trio_sched.documents.go_text import printable_lines
+from trio_sched.go.text import printable_lines
 
 _HELP: Final = """\
 Print a configuration of a former version in v1, and tell on stderr what became of what.

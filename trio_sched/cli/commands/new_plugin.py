@@ -14,8 +14,8 @@ from attrs import frozen
 
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
-from trio_sched.documents.errors import shortened
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
+from trio_sched.go.text import shortened
 from trio_sched.kube_client.files import describe_os_error
 from trio_sched.plugin_api.api_version import API_VERSION
 

@@ -14,7 +14,6 @@ from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selec
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import answer_console
 from trio_sched.config.wire_types import POINTS
-from trio_sched.documents.go_text import printable_lines
 from trio_sched.engine.hooks.plugin_errors import PluginError
 from trio_sched.engine.registry.plugin_registry import (
     PluginClass,
@@ -23,6 +22,7 @@ from trio_sched.engine.registry.plugin_registry import (
     hooks_of,
     points_of,
 )
+from trio_sched.go.text import printable_lines
 from trio_sched.plugin_api.api_version import API_VERSION
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.simulation.tables import PlainTable

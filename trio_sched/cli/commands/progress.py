@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define
 
-from trio_sched.documents.go_text import printable
+from trio_sched.go.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as ProgressBar

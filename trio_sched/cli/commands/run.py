@@ -49,12 +49,11 @@ from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.daemon.tracing.environment import TracesWanted, traces_wanted
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.documents.durations import format_duration
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import printable_lines
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.durations import format_duration
+from trio_sched.go.text import printable_lines, shortened
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.reachability import Reachability

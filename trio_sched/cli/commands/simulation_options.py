@@ -18,8 +18,8 @@ from trio_sched.cli.startup.prepare import prepare
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.logs.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.documents.durations import parse_duration
 from trio_sched.errors import TrioSchedError, first_leaf
+from trio_sched.go.durations import parse_duration
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
 from trio_sched.simulation.simulated_run import EMBEDDED
 

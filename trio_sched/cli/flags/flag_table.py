@@ -26,7 +26,7 @@ from trio_sched.cli.flags.go_flags import (
     parse_bool,
 )
 from trio_sched.cli.flags.version import KUBERNETES
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.objects.timestamps import SECOND_NS
 
 _NARROWEST: Final = 24

@@ -20,10 +20,9 @@ from trio_sched.config.feature_gates import (
 )
 from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
-from trio_sched.documents.durations import format_duration
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import json_text, quote
 from trio_sched.errors import TrioSchedError, nearest_name
+from trio_sched.go.durations import format_duration
+from trio_sched.go.text import json_text, quote, shortened
 
 PROGRAM: Final = "kube-scheduler"
 """The name of the command in texts that scripts may read."""

@@ -14,12 +14,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.cli.flags.go_csv import CsvError, csv_line, read_csv_line
-from trio_sched.documents.durations import format_duration, parse_duration
-from trio_sched.documents.errors import InvalidDuration, shortened
-from trio_sched.documents.go_text import general_float, quote, round_to_float32
 from trio_sched.documents.verbosity_text import parse_verbosity, parse_vmodule
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.csv import CsvError, csv_line, read_csv_line
+from trio_sched.go.durations import InvalidDuration, format_duration, parse_duration
+from trio_sched.go.text import general_float, quote, round_to_float32, shortened
 from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})

@@ -1,10 +1,10 @@
 """Reads the file that ``--allow-metric-labels-manifest`` names."""
 
-from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import decode_text, read_bytes
-from trio_sched.documents.go_text import quote
 from trio_sched.documents.plain import read_plain
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import quote, shortened
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 
 

@@ -16,8 +16,8 @@ from trio_sched.cli.flags.flags import Flags
 from trio_sched.cli.flags.serving_options import delegated_connection
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.serving.tls.tls_names import VERSIONS, cipher_suite_problem, curve_problem
-from trio_sched.documents.go_text import quote
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import quote
 from trio_sched.kube_client.files import describe_os_error, read_file
 from trio_sched.kube_client.http.client_certificate import load_client_certificate, pem_blocks
 

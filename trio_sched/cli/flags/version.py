@@ -5,7 +5,7 @@ import sys
 from typing import Final
 
 import trio_sched
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 KUBERNETES: Final = f"v{trio_sched.KUBERNETES_VERSION}"
 """The version of kube-scheduler whose behaviour is implemented."""

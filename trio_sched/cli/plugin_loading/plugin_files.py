@@ -20,11 +20,11 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from trio_sched.cli.plugin_loading.time_limit import time_limit
-from trio_sched.documents.errors import shortened
 from trio_sched.documents.files import read_bytes
 from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.engine.hooks.plugin_errors import PluginError
 from trio_sched.engine.registry.plugin_registry import PluginClass, check_contract, hooks_of
+from trio_sched.go.text import shortened
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.kube_client.files import describe_os_error
 

@@ -9,10 +9,10 @@ from attrs import frozen
 from trio_sched.cli.startup.configuration_text import ConfigurationText
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.parse import parse_configuration
-from trio_sched.documents.errors import shortened
 from trio_sched.engine.hooks.plugin_errors import PluginArgsError, PluginError
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError, nearest_name
+from trio_sched.go.text import shortened
 
 _SHOWN_PLACES: Final = 3
 

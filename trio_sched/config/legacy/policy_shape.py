@@ -13,9 +13,9 @@ from trio_sched.config.legacy.values import by_lower_case, decode_whole, with_sh
 from trio_sched.config.plugin_arguments.resource_spec import RESOURCES
 from trio_sched.config.plugin_arguments.utilization_shape import SHAPE
 from trio_sched.config.wire_types import EXTENDER, GROUP, TYPE_META
-from trio_sched.documents.durations import format_duration
-from trio_sched.documents.errors import shortened
 from trio_sched.documents.tree import Number, Tree
+from trio_sched.go.durations import format_duration
+from trio_sched.go.text import shortened
 
 KIND: Final = "Policy"
 _VERSIONS: Final = ("v1", f"{GROUP}/v1")

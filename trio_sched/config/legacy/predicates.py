@@ -8,8 +8,8 @@ from trio_sched.config.legacy.added_affinity import require_labels
 from trio_sched.config.legacy.changes import Changes, listed
 from trio_sched.config.legacy.profile_draft import ProfileDraft
 from trio_sched.config.wire_types import POINTS
-from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
+from trio_sched.go.text import shortened
 
 _GENERAL: Final = ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity")
 _TAINTS: Final = ("TaintToleration",)

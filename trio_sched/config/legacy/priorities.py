@@ -11,8 +11,8 @@ from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.profile_draft import ProfileDraft
 from trio_sched.config.legacy.resource_strategy import Strategy, set_scoring_strategy
 from trio_sched.config.wire_types import POINTS
-from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
+from trio_sched.go.text import shortened
 
 _SPREAD: Final = "PodTopologySpread"
 _PLUGINS: Final[Mapping[str, str]] = {

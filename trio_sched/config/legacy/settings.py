@@ -6,8 +6,8 @@ from typing import Any, Final
 from trio_sched.config.legacy.addresses import INSECURE_PORT_GONE, drop_address
 from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.retired_plugins import VERSIONS
-from trio_sched.documents.go_text import json_float
 from trio_sched.documents.tree import Number
+from trio_sched.go.text import json_float
 
 _UNCHANGED: Final = (
     "parallelism",

@@ -13,8 +13,8 @@ from trio_sched.config.legacy.profile_document import write_profile
 from trio_sched.config.legacy.profile_draft import ProfileDraft
 from trio_sched.config.legacy.provider import provider_into
 from trio_sched.config.legacy.values import without_empty
-from trio_sched.documents.go_text import json_float
 from trio_sched.documents.tree import Number
+from trio_sched.go.text import json_float
 
 _DEFAULT_NAME: Final = "default-scheduler"
 

@@ -7,7 +7,7 @@ from trio_sched.config.decode import Duration, Given, GoType
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.problems import forbidden, invalid
-from trio_sched.documents.durations import format_duration
+from trio_sched.go.durations import format_duration
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.arguments import DynamicResourcesArgs
 

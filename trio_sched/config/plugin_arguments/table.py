@@ -17,7 +17,7 @@ from trio_sched.config.plugin_arguments import (
     volume_binding,
 )
 from trio_sched.config.wire_types import API_VERSION, TYPE_META
-from trio_sched.documents.go_text import json_text
+from trio_sched.go.text import json_text
 from trio_sched.plugin_api.arguments import PluginArguments
 
 _Args = TypeVar("_Args")

@@ -26,7 +26,7 @@ from trio_sched.daemon.extenders.extender_wire import (
     request_to_bind,
 )
 from trio_sched.daemon.limits import EXTENDER_LOG_INTERVAL_SECONDS, SLOW_EXTENDER_SECONDS
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.server_url import redacted

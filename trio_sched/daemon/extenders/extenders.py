@@ -13,8 +13,8 @@ from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.daemon.extenders.extender import Extender
 from trio_sched.daemon.extenders.extender_error import ExtenderError
 from trio_sched.daemon.extenders.extender_wire import MetaVictims, NodeNameToVictims
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.evaluation.extender_cycle import ExtenderResult
+from trio_sched.go.text import quote
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status

@@ -27,8 +27,7 @@ from trio_sched.daemon.limits import LOG_BATCH_SECONDS, MAX_LOG_TEXT_CHARACTERS
 from trio_sched.daemon.logs.log_lines import LineFormatter, LineHandler
 from trio_sched.daemon.logs.log_queue import QueuedStream
 from trio_sched.daemon.logs.plugin_log import PLUGIN_LOGGERS
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import printable, quote
+from trio_sched.go.text import printable, quote, shortened
 from trio_sched.verbosity import level_of, verbosity_of
 
 LogFormat = Literal["text", "json"]

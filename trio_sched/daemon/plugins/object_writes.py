@@ -12,7 +12,7 @@ from attrs import frozen
 
 from trio_sched.daemon.limits import MAX_NAME_LENGTH
 from trio_sched.daemon.watching.watched_kinds import WATCHED_ANYWAY, kind_of
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import (

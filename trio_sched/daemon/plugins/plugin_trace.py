@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field, frozen
 
-from trio_sched.documents.errors import shortened
 from trio_sched.engine.hooks.bound_hooks import BoundHook, HookFunction
 from trio_sched.engine.hooks.hook_failure import describe_error, describe_value, plain_text
+from trio_sched.go.text import shortened
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState

@@ -25,7 +25,6 @@ from trio_sched.daemon.pods.gang_binding import GangBinding
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.pods.preemption_executor import HeldPreemption, PreemptionExecutor
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
@@ -47,6 +46,7 @@ from trio_sched.engine.pod_groups.pod_group_results import (
 from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
 from trio_sched.plugin_api.status import Status, failure, unschedulable

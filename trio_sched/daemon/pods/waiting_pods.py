@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from attrs import define, field
 
-from trio_sched.documents.durations import format_duration
+from trio_sched.go.durations import format_duration
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.status import Code, Status, unschedulable

@@ -21,8 +21,8 @@ from trio_sched.daemon.serving.limits import (
     RESPONSE_SECONDS,
 )
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
-from trio_sched.documents.go_text import printable
 from trio_sched.engine.hooks.hook_failure import describe_error
+from trio_sched.go.text import printable
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)

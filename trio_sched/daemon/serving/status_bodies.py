@@ -9,7 +9,7 @@ from typing import Any, Final
 from trio_sched.config.dump import write_yaml
 from trio_sched.daemon.serving.messages import NOSNIFF, Request, Response
 from trio_sched.daemon.serving.negotiation import Accepted, negotiate
-from trio_sched.documents.go_text import json_text, quote
+from trio_sched.go.text import json_text, quote
 
 JSON_TYPE: Final = "application/json"
 YAML_TYPE: Final = "application/yaml"

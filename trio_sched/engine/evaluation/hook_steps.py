@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
 from trio_sched.engine.hooks.bound_hooks import BoundHook
@@ -26,6 +25,7 @@ from trio_sched.engine.hooks.plugin_calls import (
 )
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
 from trio_sched.engine.registry.profile import Profile
+from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status, failure

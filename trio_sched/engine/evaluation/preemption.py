@@ -15,13 +15,13 @@ from functools import partial
 
 from attrs import define, field
 
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.evaluation.filtering import NominatedPods
 from trio_sched.engine.evaluation.node_result_cache import NodeResultCache
 from trio_sched.engine.evaluation.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import clone_state
 from trio_sched.engine.registry.profile import Profile
+from trio_sched.go.text import quote
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.go.text import quote
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.status import Code, Status
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.hooks.bound_hooks import BoundHook, ScoreHook
 from trio_sched.engine.hooks.hook_failure import HookFailed, describe_value, plain_text, wrong_return_value
+from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import Placement
 from trio_sched.snapshot.arrays import Int64Array

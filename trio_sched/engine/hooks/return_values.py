@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from trio_sched.documents.go_text import quote
 from trio_sched.engine.hooks.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.hooks.hook_failure import (
     HookFailed,
@@ -17,6 +16,7 @@ from trio_sched.engine.hooks.hook_failure import (
     plain_text,
     wrong_return_value,
 )
+from trio_sched.go.text import quote
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.custom_resources import CustomResource

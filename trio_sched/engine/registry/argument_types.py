@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 import msgspec
 from attrs import field, frozen
 
-from trio_sched.documents.errors import shortened
 from trio_sched.engine.hooks.hook_failure import error_text
+from trio_sched.go.text import shortened
 from trio_sched.plugin_api.argument_types import WrittenAs
 
 WRONG: Final = object()

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from trio_sched.documents.errors import shortened
 from trio_sched.engine.hooks.failure_policy import check_failure_policy, read_failure_policy
 from trio_sched.engine.hooks.plugin_errors import (
     AmbiguousPlugin,
@@ -28,6 +27,7 @@ from trio_sched.engine.hooks.plugin_errors import (
 )
 from trio_sched.engine.registry.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.errors import nearest_name
+from trio_sched.go.text import shortened
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.api_version import API_VERSION, offers_api, read_api_version
 from trio_sched.plugin_api.custom_resources import CustomResource

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from attrs import define, field
 
-from trio_sched.documents import go_text
+from trio_sched.go import text as go_text
 from trio_sched.kube_client.credentials.token_file import TokenFile, header_value_problem
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.http.http1 import Headers

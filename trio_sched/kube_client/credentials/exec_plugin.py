@@ -13,7 +13,7 @@ from typing import Any
 import trio
 from attrs import define, field, frozen
 
-from trio_sched.documents.go_text import printable
+from trio_sched.go.text import printable
 from trio_sched.kube_client.credentials.token_file import header_value_problem
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.settings import ExecSettings

@@ -6,7 +6,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.documents.files import read_bytes
-from trio_sched.documents.go_text import printable, quote
+from trio_sched.go.text import printable, quote
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 

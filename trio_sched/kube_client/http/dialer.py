@@ -9,10 +9,7 @@ from collections.abc import Mapping
 import trio
 from attrs import define, field
 
-from trio_sched.documents.go_text import quote
-from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
-from trio_sched.kube_client.http.channel import SocketChannel, TlsChannel
-from trio_sched.kube_client.http.go_errors import (
+from trio_sched.go.errors import (
     HANDSHAKE_TIMEOUT,
     HTTP_INSTEAD_OF_TLS,
     NAME_MISMATCHES,
@@ -22,6 +19,9 @@ from trio_sched.kube_client.http.go_errors import (
     describe_wrong_name,
     host_port,
 )
+from trio_sched.go.text import quote
+from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
+from trio_sched.kube_client.http.channel import SocketChannel, TlsChannel
 from trio_sched.kube_client.http.http1 import Http1Connection
 from trio_sched.kube_client.http.proxy import Proxy, ProxyRefused, choose_proxy, tunnel
 from trio_sched.kube_client.http.tls import TlsSource

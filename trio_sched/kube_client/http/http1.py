@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import httptools
 import trio
 
+from trio_sched.go.errors import EOF, MALFORMED_RESPONSE, UNEXPECTED_EOF
 from trio_sched.kube_client.http.channel import Channel
-from trio_sched.kube_client.http.go_errors import EOF, MALFORMED_RESPONSE, UNEXPECTED_EOF
 
 MAX_HEADER_BYTES = 1024 * 1024
 MAX_BODY_BYTES = 1024 * 1024 * 1024

@@ -15,9 +15,9 @@ import outcome
 import trio
 from attrs import define, field
 
+from trio_sched.go.errors import CONNECTION_LOST, describe_failure
 from trio_sched.kube_client.errors import ConnectionFailed, ResponseTooLarge
 from trio_sched.kube_client.http.dialer import Dialer
-from trio_sched.kube_client.http.go_errors import CONNECTION_LOST, describe_failure
 from trio_sched.kube_client.http.http1 import BodyTooLarge, Headers, Http1Connection, ProtocolViolation, Reply
 
 MAX_CONNECTIONS = 32

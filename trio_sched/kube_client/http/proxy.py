@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from attrs import frozen
 
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 _HEAD_LIMIT_BYTES = 64 * 1024

@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import evolve
 
 from trio_sched.documents.files import read_bytes
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.kube_client.credentials.credentials import check_credentials
 from trio_sched.kube_client.credentials.exec_plugin import API_VERSIONS
 from trio_sched.kube_client.credentials.token_file import token_in

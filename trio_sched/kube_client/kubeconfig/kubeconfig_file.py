@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 import msgspec
 from attrs import evolve, field, frozen
 
-from trio_sched.config.errors import ConfigError
-from trio_sched.config.go_base64 import decode_base64
-from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import MAX_BYTES, decode_text, read_bytes
-from trio_sched.documents.go_text import printable, quote
 from trio_sched.documents.yaml_reader import read_plain_documents
+from trio_sched.go.base64 import InvalidBase64, decode_base64
+from trio_sched.go.text import printable, quote, shortened
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error, read_file
 from trio_sched.kube_client.kubeconfig.kubeconfig_wire import WireCluster, WireConfig, WireContext, WireUser
@@ -246,7 +245,7 @@ class _Reader:
     def _decoded(self, data: str | None) -> bytes:
         try:
             return decode_base64(data or "")
-        except ConfigError as problem:
+        except InvalidBase64 as problem:
             raise _unloadable(self.path, str(problem)) from problem
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from trio_sched.documents.go_text import printable, quote
+from trio_sched.go.text import printable, quote
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.http.proxy import Proxy

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import decode_text
-from trio_sched.documents.go_text import quote
 from trio_sched.documents.json_reader import read_json
 from trio_sched.documents.tree import Array, Object, Tree
 from trio_sched.documents.yaml_reader import read_plain_documents
+from trio_sched.go.text import quote, shortened
 from trio_sched.simulator.endpoints.negotiation import YAML_TYPE, media_type
 from trio_sched.simulator.errors.status_errors import bad_request
 

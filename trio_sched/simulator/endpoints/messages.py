@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from attrs import define, field
 
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.simulator.endpoints.watching import WatchStream
 
 JSON_HEADERS = {"content-type": "application/json"}

@@ -6,9 +6,10 @@ from typing import Any, Final, Literal
 import msgspec
 from attrs import field, frozen
 
-from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import decode_text
 from trio_sched.documents.yaml_reader import read_plain_documents
+from trio_sched.go.text import shortened
 from trio_sched.simulator.endpoints.protobuf_bodies import PROTOBUF_TYPE, read_protobuf
 from trio_sched.simulator.errors.status_errors import bad_request, not_acceptable, unsupported_media_type
 from trio_sched.simulator.raw_objects import Json

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote, shortened
 from trio_sched.simulator.conversion.other_versions import shape_of
 from trio_sched.simulator.endpoints.messages import Request
 from trio_sched.simulator.endpoints.negotiation import Accepted

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.simulator.conversion.other_versions import from_stored, to_stored
 from trio_sched.simulator.endpoints.duplicate_fields import duplicate_fields
 from trio_sched.simulator.endpoints.messages import Request

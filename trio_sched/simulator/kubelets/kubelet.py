@@ -8,7 +8,7 @@ from collections.abc import Callable
 import trio
 from attrs import define, field, frozen
 
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import with_conditions
 from trio_sched.simulator.kubelets.claim_consumers import claim_names, is_reserved_for, pods_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import trio
 from attrs import define, field
 
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.manifests.scenario import populate

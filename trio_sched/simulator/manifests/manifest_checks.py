@@ -8,8 +8,8 @@ from typing import Final
 
 from attrs import define, field
 
-from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
+from trio_sched.go.text import shortened
 from trio_sched.simulator.conversion.old_versions import in_current_version
 from trio_sched.simulator.conversion.other_versions import to_stored
 from trio_sched.simulator.manifests.manifest_files import FoundFiles

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from trio_sched.documents.errors import DocumentError, shortened
-from trio_sched.documents.go_text import printable
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.plain import read_plain
 from trio_sched.documents.positions import find
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import printable, shortened
 from trio_sched.simulator.manifests.manifest_files import (
     FoundFiles,
     Source,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.simulator.manifests.dependents import NodeDependents, NodeParts, Owners
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.raw_objects import Json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.simulator.admission.admission import select_by_uid
 from trio_sched.simulator.admission.runtime_classes import RUNTIME_CLASSES
 from trio_sched.simulator.endpoints.api_server import ApiServer

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.snapshot.labels.selector_problems import in_one_text, requirement_problems
 from trio_sched.snapshot.sized_cache import SizedCache

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from trio_sched.documents.go_text import json_text, quote
+from trio_sched.go.text import json_text, quote
 from trio_sched.objects.names import label_key_problems, label_value_problems
 from trio_sched.objects.selector import NodeSelectorTerm
 from trio_sched.snapshot.labels.label_text import parse_int64

@@ -12,8 +12,8 @@ from typing import Final
 
 from trio_sched.daemon.metrics.families.exposed import Exposed
 from trio_sched.daemon.metrics.families.families import Family
-from trio_sched.documents.go_text import general_float
 from trio_sched.engine.hooks.histogram import Histogram
+from trio_sched.go.text import general_float
 
 _IN_HELP: Final = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_VALUE: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})

@@ -16,8 +16,8 @@ from trio_sched.daemon.metrics.families.exposed import Exposed, Series, Value
 from trio_sched.daemon.metrics.families.families import Family, Type
 from trio_sched.daemon.metrics.families.own_families import OWN_FAMILIES
 from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS
-from trio_sched.documents.errors import shortened
 from trio_sched.engine.hooks.histogram import Histogram
+from trio_sched.go.text import shortened
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from trio_sched.daemon.serving.authentication.users import ANONYMOUS, User
 from trio_sched.daemon.serving.errors import NotAuthenticated, ReviewFailed
 from trio_sched.daemon.serving.messages import Handler, Request, Response, refusal
 from trio_sched.daemon.serving.status_bodies import forbidden, unauthorized, without_markup
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from attrs import define, field
 from trio_sched.config.dump import configuration_tree
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response
-from trio_sched.documents.go_text import json_text
 from trio_sched.documents.tree import Number
+from trio_sched.go.text import json_text
 
 _TOP: Final = (
     "kind",

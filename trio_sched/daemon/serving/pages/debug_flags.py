@@ -12,9 +12,8 @@ from attrs import frozen
 from trio_sched.daemon.logs.log_setup import set_verbosity, set_vmodule
 from trio_sched.daemon.plugins.plugin_trace import BadTraceSelector, PluginTrace, TraceSelector
 from trio_sched.daemon.serving.messages import HTML, NOSNIFF, Handler, Request, Response
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import quote
 from trio_sched.documents.verbosity_text import parse_verbosity, parse_vmodule
+from trio_sched.go.text import quote, shortened
 
 _INDEX = """\
 <html>

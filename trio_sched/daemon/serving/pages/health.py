@@ -9,7 +9,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 
 _PURPOSES: Final = "1.3.6.1.5.5.7.3."
 """What the usages of RFC 5280 begin with; Go numbers its own constants in the same way."""

@@ -23,8 +23,9 @@ from typing import Any
 import trio
 from attrs import define, field, frozen
 
-from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.plain import read_plain
+from trio_sched.go.text import shortened
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.kubelet import CLAIMS

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import shortened
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.shapes import Field, fields_of
 

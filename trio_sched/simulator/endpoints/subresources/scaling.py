@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from trio_sched.documents.errors import shortened
+from trio_sched.go.text import shortened
 from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.negotiation import accepted_form, mapping, read_body, read_object
 from trio_sched.simulator.endpoints.patches.applying import note_update

@@ -10,8 +10,7 @@ from typing import Final
 
 from attrs import frozen
 
-from trio_sched.documents.durations import parse_duration
-from trio_sched.documents.errors import InvalidDuration
+from trio_sched.go.durations import InvalidDuration, parse_duration
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from trio_sched.documents.go_text import quote
+from trio_sched.go.text import quote
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.batch.cron import schedule_problem

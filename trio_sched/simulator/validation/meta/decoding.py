@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import quote
 from trio_sched.errors import nearest_name
+from trio_sched.go.text import quote, shortened
 from trio_sched.objects.quantity import QuantityError, parse_nano
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.shapes import fields_of, is_well_formed

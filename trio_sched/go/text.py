@@ -24,6 +24,14 @@ _SHORT_ESCAPES: Final = {
 _HTML: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
+_SHOWN_CHARACTERS: Final = 200
+
+
+def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
+    """*text* for an error message: what is longer than *limit* characters ends in how long it was."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
 def quote(text: str) -> str:
     """*text* between double quotes, as the ``%q`` verb of Go prints it.
 

@@ -6,8 +6,8 @@ Source: Go's ``time.ParseDuration`` and ``Duration.String``, whose texts kube-sc
 import re
 from typing import Final
 
-from trio_sched.documents.errors import InvalidDuration, shortened
-from trio_sched.documents.go_text import quote
+from trio_sched.errors import TrioSchedError
+from trio_sched.go.text import quote, shortened
 
 _SECOND_NS: Final = 1_000_000_000
 _UNITS: Final = {
@@ -23,6 +23,10 @@ _UNITS: Final = {
 _LIMIT: Final = 1 << 63
 _MAX_DIGITS: Final = 19
 _TERM: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^.0-9]*)")
+
+
+class InvalidDuration(TrioSchedError):
+    """A text that is no duration, in the words of Go."""
 
 
 def parse_duration(text: str) -> int:

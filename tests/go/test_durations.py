@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_sched.documents.durations import format_duration, parse_duration
-from trio_sched.documents.errors import InvalidDuration
+from trio_sched.go.durations import InvalidDuration, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

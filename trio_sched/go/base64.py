@@ -4,21 +4,25 @@ import base64
 import string
 from typing import Final
 
-from trio_sched.config.errors import ConfigError
+from trio_sched.errors import TrioSchedError
 
 _ALPHABET: Final = frozenset(string.ascii_letters + string.digits + "+/")
 _LINE_ENDS: Final = "\r\n"
+
+
+class InvalidBase64(TrioSchedError):
+    """A text that is no base64, in the words of Go."""
 
 
 def decode_base64(text: str) -> bytes:
     """The bytes that *text* stands for.
 
     Raises:
-        ConfigError: it is no base64; the text says at which byte.
+        InvalidBase64: it is no base64; the text says at which byte.
     """
     wrong = _first_wrong_byte(text)
     if wrong is not None:
-        raise ConfigError.of(f"illegal base64 data at input byte {wrong}")
+        raise InvalidBase64(f"illegal base64 data at input byte {wrong}")
     return base64.b64decode("".join(text.split()))
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_sched.cli.flags.go_csv import CsvError, csv_line, read_csv_line
+from trio_sched.go.csv import CsvError, csv_line, read_csv_line
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_sched.documents.go_text import general_float, go_syntax, json_float, json_text, quote, round_to_float32
+from trio_sched.go.text import general_float, go_syntax, json_float, json_text, quote, round_to_float32
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_sched.config.errors import ConfigError
-from trio_sched.config.go_base64 import decode_base64
+from trio_sched.go.base64 import InvalidBase64, decode_base64
 
 
 @given(st.binary())
@@ -28,6 +27,6 @@ def test_bytes_come_back_whatever_the_line_length(data: bytes) -> None:
     ],
 )
 def test_the_first_wrong_byte_is_named(text: str, wrong: int) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(InvalidBase64) as caught:
         decode_base64(text)
     assert str(caught.value) == f"illegal base64 data at input byte {wrong}"
