@@ -44,6 +44,7 @@ from trio_sched.daemon.metrics.series.loop_lag import watch_event_loop
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
 from trio_sched.daemon.serving.listener import log_end, open_listener, shown_address
+from trio_sched.daemon.wake_up import cancel_on
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ async def _is_asked(listener: socket.socket, stop: trio.Event) -> bool:
     """
     is_asked = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_cancel_on, stop, nursery.cancel_scope)
+        nursery.start_soon(cancel_on, stop, nursery.cancel_scope)
         await trio.lowlevel.wait_readable(listener)
         is_asked = True
         nursery.cancel_scope.cancel()
@@ -180,7 +181,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     gc.disable()
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_on, stop, nursery.cancel_scope)
+            nursery.start_soon(cancel_on, stop, nursery.cancel_scope)
             await services.start(assembly.watches.run, assembly.loaded.wanted_kinds)
             is_filled = True
             nursery.cancel_scope.cancel()
@@ -215,7 +216,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         writers.start_soon(assembly.tasks.run_as_leader)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
             with trio.CancelScope() as scheduling, _leading(assembly, writers):
-                nursery.start_soon(_cancel_on, stop, scheduling)
+                nursery.start_soon(cancel_on, stop, scheduling)
                 await assembly.watch_reconnect.wait_connected()
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE_SECONDS
@@ -247,8 +248,3 @@ async def _tell_end(stop: trio.Event, ending: trio.Event) -> None:
         await stop.wait()
     finally:
         ending.set()
-
-
-async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()

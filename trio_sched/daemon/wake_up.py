@@ -1,4 +1,4 @@
-"""An event that wakes a task which has run out of work, and can be waited for again and again."""
+"""Events that wake a task again and again, and scopes that an event cancels."""
 
 import trio
 from attrs import define, field
@@ -18,3 +18,9 @@ class WakeUp:
         """Wait until `set` has been called since the last wait."""
         await self._event.wait()
         self._event = trio.Event()
+
+
+async def cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
+    """Cancel *scope* once *event* is set."""
+    await event.wait()
+    scope.cancel()

@@ -44,6 +44,7 @@ from trio_sched.daemon.serving.pages.endpoints import build_routes
 from trio_sched.daemon.serving.pages.liveness import Liveness
 from trio_sched.daemon.serving.tls.certificates import ServingCertificates
 from trio_sched.daemon.serving_settings import ServingSettings
+from trio_sched.daemon.wake_up import cancel_on
 from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.http.rate_limit import TokenBucket
@@ -119,12 +120,7 @@ async def _keep_running(work: Callable[[], Awaitable[None]]) -> None:
 async def _unless(stop: trio.Event, work: Callable[[], Awaitable[None]]) -> None:
     """Do *work*, but not any longer once *stop* is set."""
     async with trio.open_nursery() as nursery:
-
-        async def give_up() -> None:
-            await stop.wait()
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(give_up)
+        nursery.start_soon(cancel_on, stop, nursery.cancel_scope)
         await work()
         nursery.cancel_scope.cancel()
 

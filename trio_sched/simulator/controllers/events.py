@@ -55,7 +55,7 @@ class EventRecorder:
     _messages: _Recent[tuple[dict[str, None], float]] = field(factory=_Recent, init=False)
     """Object, type and reason → different messages, and when the last one came, as a Unix time."""
     _written: _Recent[str] = field(factory=_Recent, init=False)
-    """The same, with the message of an event that stands alone → its key in the store."""
+    """What an event is about, with the message of one that stands alone → its key in the store."""
     _tokens: _Recent[tuple[float, float]] = field(factory=_Recent, init=False)
     """Object and type → how many more events there may be, and as of when."""
 

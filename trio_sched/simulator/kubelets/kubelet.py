@@ -301,7 +301,7 @@ def annotated_number(fields: Json, name: str) -> float | None:
 
 
 def _annotated_number(pod: StoredObject, name: str) -> float | None:
-    """The same; what is no number is logged."""
+    """The number in an annotation of *pod*; what is no number is logged."""
     number = annotated_number(pod.fields, name)
     text = (pod.fields["metadata"].get("annotations") or {}).get(name)
     if number is None and text is not None:

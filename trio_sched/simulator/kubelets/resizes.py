@@ -110,7 +110,7 @@ def _amount(quantity: Any) -> int:
 
 
 def _resources(spec: Json) -> list[Any]:
-    """Of the containers, and of the pod as a whole."""
+    """The resources of the containers, and of the pod as a whole."""
     return [spec.get("resources"), *([one.get("resources") for one in spec.get(kind) or ()] for kind in _CONTAINERS)]
 
 

@@ -30,7 +30,7 @@ class NodeParts:
     manifests: tuple[Manifest, ...]
 
     def copies(self, name: str) -> Iterator[Manifest]:
-        """The same for a node called *name*."""
+        """Copies of what belongs to the node, for one called *name*."""
         for number, manifest in enumerate(self.manifests):
             fields: Json = msgspec.json.decode(msgspec.json.encode(manifest.fields))
             if fields["kind"] == "CSINode":
@@ -49,7 +49,7 @@ class NodeDependents:
 
     _parts: dict[str, list[Manifest]] = field(factory=dict)
     _names: dict[str, list[str]] = field(factory=dict)
-    """Of nodes, by uid: a template may have that of the node that it was copied from."""
+    """The names of nodes, by uid: a template may have that of the node that it was copied from."""
 
     @classmethod
     def of(cls, manifests: Iterable[Manifest]) -> NodeDependents:

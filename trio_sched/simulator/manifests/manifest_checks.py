@@ -144,7 +144,7 @@ class _Checker:
     problems: list[ManifestProblem]
     checked: CheckedManifests = field(factory=CheckedManifests)
     outdated: set[Manifest] = field(factory=set)
-    """Of objects that are there twice, the older ones."""
+    """The older ones of objects that are there twice."""
     _types: TypeRegistry = field(factory=TypeRegistry)
     _seen: dict[tuple[str, str, str], Manifest] = field(factory=dict)
     _share_parts: Callable[[Json], None] = field(factory=part_sharer)

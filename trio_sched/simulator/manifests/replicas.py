@@ -15,7 +15,7 @@ from trio_sched.simulator.raw_objects import Json
 COUNT: Final = "trio-sched.dev/count"
 """Annotation of a node or pod: how many of it there are."""
 MOST_COPIES: Final = 100_000
-"""Of one template; and five times as many of all."""
+"""The most copies of one template; of all together five times as many."""
 _LONGEST_NAME: Final = 253
 _OF_ONE_OBJECT: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 _OF_ONE_NODE: Final = ("providerID", "podCIDR", "podCIDRs", "externalID")

@@ -23,7 +23,7 @@ from trio_sched.simulator.storage.object_store import copied
 from trio_sched.simulator.storage.resource_types import ResourceType
 
 _HANDLER: Final = "runc"
-"""Of RuntimeClasses that only pods mention."""
+"""The handler of RuntimeClasses that only pods mention."""
 
 
 def load_manifests(

@@ -38,7 +38,7 @@ def aggregated(spec: Json, kind: str) -> dict[str, int]:
 
 
 def aggregated_quantities(spec: Json, kind: str) -> dict[str, str]:
-    """The same as quantities, written as the first container writes them.
+    """The sums as quantities, written as the first container writes them.
 
     Raises:
         QuantityError: one is no quantity.

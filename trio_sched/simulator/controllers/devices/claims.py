@@ -28,7 +28,7 @@ _API_VERSIONS = {"Pod": "v1", "PodGroup": f"{GROUP_API}/v1alpha2"}
 _COLLECTIONS = {"Pod": "pods", "PodGroup": GROUPS}
 _TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
 _MAX_STEM = 57
-"""Of generated names: five random characters and a hyphen follow."""
+"""The longest stem of generated names: five random characters and a hyphen follow."""
 
 
 @frozen(kw_only=True)
@@ -364,7 +364,7 @@ def _is_owned_by(claim: StoredObject, owner: StoredObject) -> bool:
 
 
 def _uids_of(claim: StoredObject) -> Iterator[str]:
-    """Of its owner, and of the pods and pod groups that it is reserved for."""
+    """The UIDs of its owner, and of the pods and pod groups that it is reserved for."""
     owner = _owner(claim)
     if owner is not None:
         yield owner.get("uid") or ""

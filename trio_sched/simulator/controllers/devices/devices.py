@@ -42,7 +42,7 @@ FAILED = "trio-sched.dev/failed"
 """Key of the taint of a device that has failed."""
 SLICES = "resourceslices.resource.k8s.io"
 MAX_DEVICES = 128
-"""Of one driver on one node: what fits into one slice."""
+"""The most devices of one driver on one node: what fits into one slice."""
 
 _FIELDS = {"count", "device", "failed", "failAfterSeconds"}
 

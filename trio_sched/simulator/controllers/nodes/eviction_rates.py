@@ -14,7 +14,7 @@ from trio_sched.simulator.raw_objects import Json
 _RATE: Final = 0.1
 """Nodes per second in a zone that is healthy, or of which no node is (``--node-eviction-rate``)."""
 _SECONDARY_RATE: Final = 0.01
-"""The same in a large zone that is partly healthy (``--secondary-node-eviction-rate``); in a small one, none."""
+"""Evictions a second in a large zone partly healthy (``--secondary-node-eviction-rate``); none in a small one."""
 _LARGE_ZONE: Final = 50
 _UNHEALTHY_SHARE: Final = 0.55
 _FEWEST_UNHEALTHY: Final = 3

@@ -15,7 +15,7 @@ TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
 _MOST_INDEXES: Final = 1 << 20
-"""Of a status that was given: so many pods can have run in no simulation."""
+"""The most indexes of a status that was given: so many pods can have run in no simulation."""
 IGNORED_INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
 _FIRST_BACKOFF_SECONDS: Final = 10.0
 _LAST_BACKOFF_SECONDS: Final = 600.0

@@ -113,7 +113,7 @@ def with_condition(conditions: list[Json] | None, moment: str, *, type: str, sta
 def with_conditions(
     conditions: list[Json] | None, moment: str, types: Collection[str], status: str, **more: Any
 ) -> list[Json]:
-    """The same for several types, in this order at the end."""
+    """The conditions with several types set, in this order at the end."""
     before: Json = {}
     updated = []
     for condition in conditions or ():

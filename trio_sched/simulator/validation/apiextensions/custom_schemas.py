@@ -262,7 +262,7 @@ class Schema:
 
 
 _NO_FIELDS: Final = Schema({})
-"""Of items in a list where no list may be: the API server does not know any field of them."""
+"""The schema of items in a list where no list may be: the API server knows no field of them."""
 
 
 def compile_schema(given: Any) -> Schema | None:

@@ -12,7 +12,7 @@ from trio_sched.simulator.validation.meta.metadata import finalizer_problems
 
 LABEL_PREFIX: Final = "pod-security.kubernetes.io/"
 LEVELS: Final = ("privileged", "baseline", "restricted")
-"""Of the Pod Security Standards, from the one that takes all pods to the strictest."""
+"""The levels of the Pod Security Standards, from the one that takes all pods to the strictest."""
 VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,8})")
 _MODES: Final = ("enforce", "audit", "warn")
 

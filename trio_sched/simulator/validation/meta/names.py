@@ -15,7 +15,7 @@ from typing import Final
 Check = Callable[[str], str | None]
 
 _LONGEST_REMEMBERED: Final = 317
-"""Of a prefix, a slash and a name; what is longer is wrong, and anyone can send megabytes of it."""
+"""The longest prefix, slash and name together; what is longer is wrong, and anyone can send megabytes of it."""
 
 
 def _remembered(check: Check) -> Check:

@@ -35,7 +35,7 @@ from trio_sched.simulator.validation.resource.device_parts import (
 _MAX_ATTRIBUTES: Final = 32
 _MAX_DEVICES: Final = 128
 _MAX_DEVICES_WITH_MORE: Final = 64
-"""Of slices whose devices have taints, counters or lists."""
+"""The most devices of slices whose devices have taints, counters or lists."""
 _VALUES: Final = ("bool", "int", "string", "version", "bools", "ints", "strings", "versions")
 _SEMVER: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
