@@ -28,7 +28,7 @@ format: dev ## let ruff put the files in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: dev ## all tests, in five to seven minutes on two cores
+test: dev ## all tests, in three to five minutes on two cores
 	$(BIN)/pytest -q -n 3 --dist worksteal
 
 golden: dev ## every decision recorded from kube-scheduler
