@@ -31,7 +31,7 @@ def test_each_command_has_a_help_of_its_own(command: str, option: str, capsys: C
 
 def test_the_version_is_that_of_kubernetes_and_ours(capsys: Capture) -> None:
     assert main(["--version"]) == ExitCode.OK
-    assert capsys.readouterr().out == "Kubernetes v1.36.2\n"
+    assert capsys.readouterr().out == "Kubernetes v1.36.2\n"  # which programs read
     assert main(["--version=raw"]) == ExitCode.OK
     printed = capsys.readouterr().out
     assert 'GitVersion:"v1.36.2", GitCommit:"trio-sched 0.1.0"' in printed
@@ -62,6 +62,9 @@ def test_no_other_version_is_reported(asked: str, capsys: Capture) -> None:
     assert expected in capsys.readouterr().err
 
 
+SEE_HELP = "See trio-sched --help."
+
+
 @pytest.mark.parametrize(
     ("flag", "hint"),
     [
@@ -86,24 +89,45 @@ def test_a_wrong_flag_is_told_after_the_usage_and_on_a_terminal_after_a_hint(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert main([flag]) == ExitCode.FAILURE
     first, again = capsys.readouterr().err.splitlines()
-    assert first == f"{hint} See trio-sched --help for all flags.".lstrip()
+    assert first == f"{hint} {SEE_HELP}".lstrip()
     assert again == last
 
 
 @pytest.mark.parametrize("word", ["simulat", "simluate", "Simulate", "simulated"])
 def test_a_misspelt_command_is_told_whatever_follows_it(word: str, capsys: Capture) -> None:
     assert main([word, "-f", "x.yaml", "--nosuchflag"]) == ExitCode.FAILURE
-    expected = f'Error: unknown command "{word}" for "trio-sched". Did you mean "simulate"?\n'
+    expected = f'Error: unknown command "{word}" for "trio-sched". Did you mean "simulate"? {SEE_HELP}\n'
     assert capsys.readouterr().err == expected
 
 
-def test_an_argument_that_is_near_no_command_is_told_in_kube_schedulers_words(capsys: Capture) -> None:
-    assert main(["foo", "bar"]) == ExitCode.FAILURE
-    assert capsys.readouterr().err == (
-        "The commands are simulate, compare, plugins, new-plugin, check-config, rbac, convert-config and completion; "
-        "see trio-sched --help.\n"
-        'Error: "kube-scheduler" does not take any arguments, got ["foo" "bar"]\n'
-    )
+def test_words_that_are_no_command_are_told_in_kube_schedulers_words_and_on_a_terminal_under_our_name(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = (["foo", "bar"], ["--leader-elect=false", "foo"])
+    said = []
+    for is_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
+        for words in given:
+            assert main(words) == ExitCode.FAILURE
+            said.append(capsys.readouterr().err)
+    assert said == [
+        f'{SEE_HELP}\nError: "kube-scheduler" does not take any arguments, got ["foo" "bar"]\n',
+        f'{SEE_HELP}\nError: "kube-scheduler" does not take any arguments, got ["foo"]\n',
+        f'Error: unknown command "foo" for "trio-sched". {SEE_HELP}\n',
+        f'{SEE_HELP}\nError: "trio-sched" does not take any arguments, got ["foo"]\n',
+    ]
+
+
+def test_version_and_help_are_commands_too(capsys: Capture) -> None:
+    for words, flags in ((["help"], ["--help"]), (["help", "rbac"], ["rbac", "--help"])):
+        assert main(flags) == ExitCode.OK
+        expected = capsys.readouterr().out
+        assert main(words) == ExitCode.OK
+        assert capsys.readouterr().out == expected
+    assert main(["help", "simulat"]) == ExitCode.FAILURE
+    assert 'unknown command "simulat"' in capsys.readouterr().err
+    assert main(["version"]) == ExitCode.OK
+    assert capsys.readouterr().out == "Kubernetes v1.36.2\ntrio-sched 0.1.0\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
-from trio_sched.cli.command_table import COMMANDS, NAME, LazyCommand, listed_commands, near_command
+from trio_sched.cli.command_table import COMMANDS, NAME, LazyCommand, near_command
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.interruption import interruptible
 from trio_sched.cli.process.standard_streams import OutputError, standard_error, standard_output
@@ -29,6 +29,9 @@ A Kubernetes scheduler whose plugins are pip packages; takes the flags and the c
 
 Without a command it is the daemon: it assigns the pods of a cluster to nodes until it is told to end.
 """
+
+
+_SEE_HELP: Final = f"See {NAME} --help."
 
 
 def main(argv: Sequence[str] | None = None) -> ExitCode:
@@ -56,6 +59,7 @@ def help_text(columns: int | None = None) -> str:
 
     width = max(map(len, COMMANDS))
     commands = [f"  {name:<{width}}   {command.short_help}" for name, command in COMMANDS.items()]
+    commands += [f"  {'version':<{width}}   Print the versions of Kubernetes and of {NAME}."]
     listed = "\n".join(["Commands:", *commands, "", f"{NAME} COMMAND --help tells more about one of them."])
     return f"{_ABOUT}\n{listed}\n\n{own_usage(columns)}\n{flags_usage(NAME, columns)}"
 
@@ -65,11 +69,23 @@ def _run(arguments: list[str]) -> ExitCode:
         from trio_sched.cli.commands.completion import complete
 
         return complete(instruction)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
+    elif arguments == ["version"]:
+        from trio_sched.cli.flags.version import version_text
+
+        sys.stdout.write(f"{version_text('true', with_ours=True)}\n")
+        return ExitCode.OK
     first = arguments[0] if arguments else ""
     if first in COMMANDS:
         return _run_command(first, COMMANDS[first], arguments[1:])
-    if not first.startswith("-") and (near := near_command(first)):
-        _say(f'Error: unknown command "{_printable(first)}" for "{NAME}". Did you mean "{near}"?')
+    near = near_command(first) if first and not first.startswith("-") else None
+    # What is near no command may be a kube-scheduler command line with a mistake; programs read its words.
+    if near or (first and not first.startswith("-") and sys.stderr.isatty()):
+        from trio_sched.go.text import shortened
+
+        hint = f' Did you mean "{near}"?' if near else ""
+        _say(f'Error: unknown command "{_printable(shortened(first))}" for "{NAME}".{hint} {_SEE_HELP}')
         return ExitCode.FAILURE
     return _run_daemon(arguments)
 
@@ -98,7 +114,7 @@ def _run_command(name: str, lazy: LazyCommand, arguments: list[str]) -> ExitCode
 
 
 def _run_daemon(arguments: list[str]) -> ExitCode:
-    from trio_sched.cli.flags.flags import ArgumentError, FlagError, parse_flags
+    from trio_sched.cli.flags.flags import PROGRAM, ArgumentError, FlagError, parse_flags
 
     try:
         flags = parse_flags(arguments)
@@ -106,9 +122,8 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
         _say(f"{_usage_before(error)}\nError: {_printable(str(error))}")
         return ExitCode.FAILURE
     except ArgumentError as error:
-        if not arguments[0].startswith("-"):
-            _say(f"The commands are {listed_commands()}; see {NAME} --help.")
-        _say(f"Error: {_printable(str(error))}")
+        name = NAME if sys.stderr.isatty() else PROGRAM
+        _say(f"{_SEE_HELP}\nError: {_printable(error.text(name))}")
         return ExitCode.FAILURE
     if flags.help:
         sys.stdout.write(help_text(_terminal_columns(sys.stdout)))
@@ -116,7 +131,7 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
     if flags.prints_version and _has_right_gates(flags):
         from trio_sched.cli.flags.version import version_text
 
-        sys.stdout.write(f"{version_text(flags.version)}\n")
+        sys.stdout.write(f"{version_text(flags.version, with_ours=sys.stdout.isatty())}\n")
         return ExitCode.OK
     with _unwatched_imports():
         from trio_sched.cli.commands.run import run
@@ -144,7 +159,7 @@ def _usage_before(error: FlagError) -> str:
     near = near_flag(error.unknown)
     hint = f"Did you mean --{near}? " if near else ""
     if sys.stderr.isatty():
-        return f"{hint}See {NAME} --help for all flags."
+        return f"{hint}{_SEE_HELP}"
     return f"{flags_usage(PROGRAM)}{hint and hint.rstrip() + chr(10)}"
 
 

@@ -25,8 +25,7 @@ from trio_sched.go.durations import format_duration
 from trio_sched.go.text import json_text, quote, shortened
 
 PROGRAM: Final = "kube-scheduler"
-"""The name of the command in texts that scripts may read."""
-
+"""The name of the command in texts that programs read."""
 _SHOWN_ARGUMENTS: Final = 1_000
 """Characters of what stands beside the flags that an error shows."""
 _PREVIOUS_MINOR: Final = "1.35"
@@ -40,6 +39,17 @@ _OWN_FLAGS: Final = {flag.name: flag for flags in OWN_SECTIONS.values() for flag
 
 class ArgumentError(TrioSchedError):
     """The command line has arguments besides flags; it is printed without the usage."""
+
+    def __init__(self, arguments: str) -> None:
+        super().__init__(arguments)
+        self._arguments = arguments
+
+    def text(self, program: str) -> str:
+        """What is wrong, in kube-scheduler's words, for the command *program*."""
+        return f"{quote(program)} does not take any arguments, got [{self._arguments}]"
+
+    def __str__(self) -> str:
+        return self.text(PROGRAM)
 
 
 class MissingFeatureError(TrioSchedError):
@@ -141,7 +151,7 @@ def parse_flags(argv: Sequence[str]) -> Flags:
     flags, arguments = split_arguments(argv)
     if not flags.help and any(arguments):
         listed = shortened(" ".join(quote(shortened(argument)) for argument in arguments), _SHOWN_ARGUMENTS)
-        raise ArgumentError(f"{quote(PROGRAM)} does not take any arguments, got [{listed}]")
+        raise ArgumentError(listed)
     return flags
 
 

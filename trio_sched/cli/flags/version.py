@@ -11,14 +11,15 @@ KUBERNETES: Final = f"v{trio_sched.KUBERNETES_VERSION}"
 """The version of kube-scheduler whose behaviour is implemented."""
 
 
-def version_text(asked: str) -> str:
+def version_text(asked: str, *, with_ours: bool) -> str:
     """What ``--version`` prints.
 
     Args:
         asked: ``true`` for the line that scripts compare, ``raw`` for everything there is to know.
+        with_ours: whether a line with the version of trio-sched follows, for a person.
     """
     if asked != "raw":
-        return f"Kubernetes {KUBERNETES}"
+        return f"Kubernetes {KUBERNETES}" + (f"\ntrio-sched {trio_sched.__version__}" if with_ours else "")
     major, minor, _patch = KUBERNETES.removeprefix("v").split(".")
     fields = {
         "Major": major,
