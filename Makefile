@@ -41,7 +41,7 @@ docs: dev ## write the reference pages anew from the code
 	$(BIN)/python -m contrib.docs
 
 demo: dev ## schedule a realistic cluster on the embedded API server
-	$(BIN)/trio-sched simulate -f contrib/scenarios/shop.yaml
+	$(BIN)/trio-sched simulate --demo
 
 bench: dev ## measure it; beside kube-scheduler where KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m contrib.benchmarks

@@ -57,8 +57,7 @@ def run(folder: Path, *arguments: str) -> str:
 
 def test_the_plugin_of_the_readme_keeps_pods_out_of_the_zone(tmp_path: Path) -> None:
     assert paste(README, tmp_path) >= {"quiet_zone.py", "pyproject.toml", "quiet.yaml"}
-    scenario = "contrib/scenarios/shop.yaml"
-    said = run(tmp_path, "trio_sched", "simulate", "-f", scenario, "--config", str(tmp_path / "quiet.yaml"))
+    said = run(tmp_path, "trio_sched", "simulate", "--demo", "--config", str(tmp_path / "quiet.yaml"))
     assert "node(s) were in a zone under repair" in said
     general = re.findall(r"^ general-\d\d +general +(eu-1.) +(\d+)/110", said, re.MULTILINE)
     assert len(general) == 24

@@ -266,6 +266,27 @@ def test_explanations_are_tables_for_people(tmp_path: Path, capsys: Capture) -> 
     assert re.search(r"a \*\s+\d+\s", printed)
 
 
+def test_patterns_and_the_pending_pods_are_explained(tmp_path: Path, capsys: Capture) -> None:
+    big = [pod(name, cpu="9") for name in ("big-1", "big-2", "other")]
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("x", cpu="9")["spec"]}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all([node("a"), pod("small"), *big, {**DEPLOYMENT, "spec": spec}]))
+
+    def names(*explained: str) -> list[str]:
+        options = [f"--explain={name}" for name in explained]
+        assert main(["simulate", "-f", str(path), "-o", "json", *options]) == ExitCode.OK
+        return [one["pod"] for one in json.loads(capsys.readouterr().out)["explanations"]]
+
+    assert names("default/big-*") == ["default/big-1", "default/big-2"]
+    assert names("[so]*", "default/small") == ["default/other", "default/small"]
+    *single, of_deployment = names("pending")
+    assert single == ["default/big-1", "default/big-2", "default/other"]
+    assert of_deployment.startswith("default/web-")
+    assert main(["simulate", "-f", str(path), "--explain", "x*"]) == ExitCode.FAILURE
+    assert "no pod matches 'default/x*'; write NAMESPACE/NAME" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

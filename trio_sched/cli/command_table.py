@@ -33,8 +33,8 @@ class LazyCommand(NamedTuple):
 
 
 COMMANDS: Final = {
-    "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster from files on an embedded API server."),
-    "compare": LazyCommand("compare", "compare", "Schedule a cluster from files in two ways, and show what differs."),
+    "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster on an embedded API server."),
+    "compare": LazyCommand("compare", "compare", "Schedule a cluster in two ways, and show what differs."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
     "new-plugin": LazyCommand("new_plugin", "new_plugin", "Write a package with a plugin that works."),
     "check-config": LazyCommand(
@@ -52,9 +52,3 @@ COMMANDS: Final = {
 def near_command(word: str) -> str | None:
     """The name of the command that *word* may have been meant to be; None if none is near."""
     return nearest_name(word, COMMANDS)
-
-
-def listed_commands() -> str:
-    """The names of all commands, in a sentence."""
-    *names, last = COMMANDS
-    return f"{', '.join(names)} and {last}"

@@ -1,4 +1,4 @@
-"""The options of commands that read a cluster from files, and the cluster as they want it."""
+"""The cluster that is simulated: from files, a running cluster, or the one for a first try, as options change it."""
 
 import gc
 import sys
@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
-import click
 from attrs import frozen
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import printable
+from trio_sched.simulation.live_cluster import LiveCluster
 from trio_sched.simulation.simulated_run import say_on_stderr
 from trio_sched.simulator import load_manifests
 from trio_sched.simulator.errors.not_simulated import notices
@@ -22,87 +22,28 @@ from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.manifests.missing_objects import missing_objects
 from trio_sched.simulator.manifests.replicas import multiply
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _SHOWN_WARNINGS: Final = 20
 _SHOWN_SCHEDULERS: Final = 20
 _SHOWN_FILES: Final = 10
 
 
-class FileName(click.Path):
-    """The name of a file or folder; not empty, which would be the current folder."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an empty name.
-
-        Raises:
-            click.BadParameter: the name is empty, or not one of a file.
-        """
-        if not value:
-            self.fail("the name of a file is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-def _read_patterns(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """What `--reschedule` selects.
-
-    Raises:
-        click.BadParameter: a text is no pattern of pods.
-    """
-    for text in texts:
-        namespace, slash, name = text.partition("/")
-        if text not in ("all", "pending") and not (namespace and slash and name and "/" not in name):
-            what = "is none of all, pending and NAMESPACE/NAME; write for example shop/web-*"
-            raise click.BadParameter(f"{text!r} {what}")
-    return texts
-
-
-_OPTIONS: Final = (
-    click.option(
-        "-f",
-        "--filename",
-        "files",
-        multiple=True,
-        required=True,
-        type=FileName(path_type=Path),
-        help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
-    ),
-    click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning."),
-    click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition."),
-    click.option(
-        "--reschedule",
-        "patterns",
-        metavar="all|pending|NAMESPACE/NAME",
-        multiple=True,
-        callback=_read_patterns,
-        help="Place these pods anew, wherever they are; NAME may have *, as in shop/web-*. May be repeated.",
-    ),
-    click.option(
-        "--as-scheduler",
-        "taken_over",
-        metavar="NAME|all",
-        multiple=True,
-        help="Schedule the pods of the scheduler NAME, too, with the first profile. May be repeated.",
-    ),
-)
+DEMO_CLUSTER: Final = Path(__file__).with_name("demo_cluster.yaml")
+"""A web shop's cluster, with more pods than fit and every usual reason why; contrib/scenarios/make_shop.py wrote it."""
 
 
 class IncompleteDump(TrioSchedError):
     """A dump without the nodes of its pods: nothing can be said of it."""
 
 
-def cluster_options(command: F) -> F:
-    """Add the options whose values `ClusterFiles.of` takes."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @frozen(kw_only=True)
 class ClusterFiles:
     """What to read, and what to change of it."""
 
-    files: tuple[Path, ...]
+    files: tuple[Path, ...] = ()
+    live: LiveCluster | None = None
+    """A running cluster, to which the files add."""
+    demo: bool = False
+    """Whether to add the cluster for a first try."""
     lenient: bool = False
     strict: bool = False
     patterns: tuple[str, ...] = ()
@@ -124,14 +65,16 @@ class ClusterFiles:
             begin: is told what is done next.
 
         Raises:
-            click.UsageError: standard input is to be read, and is closed.
-            TrioSchedError: something is wrong with the files, or the options select nothing.
+            TrioSchedError: something is wrong with the files or the running cluster, or the options select nothing.
         """
-        if sys.stdin is None and Path("-") in self.files:
-            raise click.UsageError("there is no standard input to read '-' from; it is closed")
         sources = [sys.stdin if str(file) == "-" else file for file in self.files]
+        if self.demo:
+            sources.append(DEMO_CLUSTER)
         with _without_garbage_collection():
-            loaded = load_manifests(sources, lenient=self.lenient, strict=self.strict, begin=begin)
+            listed = self.live.manifests(begin) if self.live else []
+            loaded = load_manifests(sources, listed, lenient=self.lenient, strict=self.strict, begin=begin)
+        for line in self.live.lacking if self.live else ():
+            say(f"Warning: {line}")
         for line in _left_out(loaded):
             say(line)
         if missing := missing_objects(loaded.manifests):

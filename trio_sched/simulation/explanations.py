@@ -1,6 +1,7 @@
 """Why pods are where they are: what each plugin says of each node."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,10 @@ _WORKLOADS: Final = frozenset(
 )
 _BETWEEN: Final = {"ReplicaSet": "replicasets.apps", "Job": "jobs.batch"}
 """Kind → collection of the controllers of pods that may have a controller themselves."""
+PENDING: Final = "pending"
+"""Stands for a pending pod of each workload."""
+_MOST: Final = 50
+"""Pods that are explained for one name."""
 _SHORTEST_CUT: Final = 40
 """Characters of the names of workloads that are left in those of their pods at least."""
 _decode_pod = msgspec.json.Decoder(Pod).decode
@@ -68,7 +73,7 @@ def check_explained(names: Collection[str], manifests: Iterable[Manifest]) -> No
             prefixes.add(f"{prefix}{begin[:_SHORTEST_CUT]}")
     for name in names:
         key = _key_of(name)
-        if key not in known and not key.startswith(tuple(prefixes)):
+        if name != PENDING and not _is_pattern(key) and key not in known and not key.startswith(tuple(prefixes)):
             raise CannotExplain(f"there is no pod or workload {shortened(repr(key))} to explain{_meant(key, known)}")
 
 
@@ -86,8 +91,15 @@ def _key_of(name: str) -> str:
     return name if "/" in name else f"default/{name}"
 
 
+def _is_pattern(name: str) -> bool:
+    return any(letter in name for letter in "*?[")
+
+
 def explain_pods(
-    store: ObjectStore, scheduler: Scheduler, names: Mapping[str, Collection[str]]
+    store: ObjectStore,
+    scheduler: Scheduler,
+    names: Mapping[str, Collection[str]],
+    say: Callable[[str], None] = lambda _line: None,
 ) -> tuple[Explanation, ...]:
     """Explain pods as things stand.
 
@@ -95,12 +107,46 @@ def explain_pods(
         store: the objects.
         scheduler: with the same objects.
         names: ``namespace/name``, or names in the namespace default, of pods or workloads → nodes whose scores are of
-            interest in any case. Of a workload one pod is explained, a pending one if there is one.
+            interest in any case. Of a workload one pod is explained, a pending one if there is one. A name may be a
+            pattern with ``*``, ``?`` and ``[…]`` for pods, or `PENDING` for one pending pod of each workload.
+        say: takes a line when more pods are meant than are explained.
 
     Raises:
         CannotExplain: there is no such pod, or its scheduler is not simulated.
     """
-    return tuple(_explain(store, scheduler, _key_of(name), nodes) for name, nodes in names.items())
+    explained: dict[str, Explanation] = {}
+    for name, nodes in names.items():
+        keys = _matching(store, scheduler, name)
+        if len(keys) > _MOST:
+            say(f"Note: {name} stands for {len(keys)} pods; the first {_MOST} are explained")
+        for key in keys[:_MOST]:
+            explained.setdefault(key, _explain(store, scheduler, key, nodes))
+    return tuple(explained.values())
+
+
+def _matching(store: ObjectStore, scheduler: Scheduler, name: str) -> list[str]:
+    """The keys that *name* stands for.
+
+    Raises:
+        CannotExplain: it is a pattern that no pod matches.
+    """
+    pods = [
+        one for one in store.collection("pods").in_order() if one.fields["spec"]["schedulerName"] in scheduler.profiles
+    ]
+    if name == PENDING:
+        first: dict[tuple[str, str], str] = {}
+        for one in pods:
+            if not one.fields["spec"].get("nodeName"):
+                *_, workload = [one.key, *_controllers(store, one.fields)]
+                first.setdefault((one.fields["metadata"]["namespace"], workload), one.key)
+        return list(first.values())
+    key = _key_of(name)
+    if not _is_pattern(key):
+        return [key]
+    keys = [one.key for one in pods if fnmatchcase(one.key, key)]
+    if not keys:
+        raise CannotExplain(f"no pod matches {shortened(repr(key))}; write NAMESPACE/NAME, as in shop/web-*")
+    return keys
 
 
 def _pod_of_workload(store: ObjectStore, key: str) -> StoredObject | None:

@@ -143,7 +143,7 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
         outcome = read_outcome(
             server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
         )
-        explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome))
+        explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome), plan.say)
         stop.set()
     return evolve(outcome, explanations=explanations)
 

@@ -135,7 +135,7 @@ def test_what_is_left_out_is_said_once(write, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "Missing option '-f'"),
+        (["--with", "CLUSTER"], "there is no cluster to simulate"),
         (["-f", "CLUSTER"], "there is nothing to compare"),
         (["-f", "CLUSTER", "--config", "a", "--config", "b", "--config", "c"], "two are compared"),
         (["-f", "-", "--with", "CLUSTER"], "which standard input cannot be"),

@@ -156,7 +156,7 @@ def test_the_same_seed_gives_the_same_placements_and_another_seed_another_draw(t
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], ExitCode.USAGE, "Missing option '-f'"),
+        ([], ExitCode.USAGE, "there is no cluster to simulate; give -f FILE"),
         (["-f", "nowhere.yaml"], ExitCode.FAILURE, "nowhere.yaml: cannot be read: "),
         (["-f", "CLUSTER", "--begin", "tomorrow"], ExitCode.USAGE, "'tomorrow' is no time from 1970 to 9000"),
         (["-f", "CLUSTER", "--begin", "9999-01-01T00:00:00Z"], ExitCode.USAGE, "is no time from 1970 to 9000"),

@@ -16,10 +16,10 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
+from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import answer_console
-from trio_sched.simulation.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.simulation.comparison import Verdict, compare_plans
 from trio_sched.simulation.report.comparison_text import comparison_as_data, comparison_as_tables
 from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, say_on_stderr, scheduler_names
@@ -87,7 +87,7 @@ def _sides(configs: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[_Side, _S
     return _Side(config=first, files=files[0]), _Side(config=second, files=files[1])
 
 
-@click.command(cls=_Comparing, short_help="Schedule a cluster from files in two ways, and show what differs.")
+@click.command(cls=_Comparing, short_help="Schedule a cluster in two ways, and show what differs.")
 @cluster_options
 @click.option(
     "--config",
@@ -118,11 +118,6 @@ def _sides(configs: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[_Side, _S
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
 )
 def compare(
-    files: tuple[Path, ...],
-    lenient: bool,
-    strict: bool,
-    patterns: tuple[str, ...],
-    taken_over: tuple[str, ...],
     configs: tuple[Path, ...],
     more: tuple[Path, ...],
     feature_gates: str,
@@ -133,7 +128,7 @@ def compare(
     begins: datetime | None,
     failure_policies: str,
     verbosity: int,
-    **plugins: Any,
+    **options: Any,
 ) -> int:
     """Schedule the same cluster twice, and show side by side what becomes of it, which pods have moved, and why.
 
@@ -141,20 +136,20 @@ def compare(
     second, and 3 if something is wrong.
     """
     sides = _sides(configs, more)
-    if Path("-") in (*files, *more):
+    if Path("-") in (*options["files"], *more):
         raise click.UsageError("the files are read twice, which standard input cannot be; write it to a file")
     set_up_log(verbosity)
-    cluster = ClusterFiles(files=files, lenient=lenient, strict=strict, patterns=patterns, taken_over=taken_over)
     own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
     say = cache(say_on_stderr)  # what was said of the other side already is not said again
     with one_error():
+        cluster = cluster_of(options)
         plans: list[Plan] = []
         begin = begins or datetime.now(UTC)
         with shown_progress() as progress:
             for side in sides:
-                settings = settings_of(side.config, feature_gates, selection_of(plugins), own_flags)
+                settings = settings_of(side.config, feature_gates, selection_of(options), own_flags)
                 refuse_extenders(settings)
-                read = evolve(cluster, files=(*files, *side.files)).load
+                read = evolve(cluster, files=(*cluster.files, *side.files)).load
                 plan = Plan(
                     settings=settings,
                     manifests=read(scheduler_names(settings), say, progress.begin),

@@ -18,12 +18,12 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
+from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.simulation.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.simulation.explanations import CannotExplain, check_explained
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.served_cluster import serve_cluster
@@ -41,7 +41,7 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-@click.command(short_help="Schedule a cluster from files on an embedded API server.")
+@click.command(short_help="Schedule a cluster on an embedded API server.")
 @cluster_options
 @click.option(
     "--config", type=FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
@@ -59,10 +59,10 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
 @click.option(
     "--explain",
     "explained",
-    metavar="POD",
+    metavar="POD|PATTERN|pending",
     multiple=True,
-    help="Show what every plugin says of every node for this pod, or for one of this workload, NAMESPACE/NAME. "
-    "May be repeated.",
+    help="Show what every plugin says of every node for this pod, or for one of this workload, NAMESPACE/NAME; for the "
+    "pods of a pattern, as in shop/web-*; or for a pending pod of each workload. May be repeated.",
 )
 @click.option(
     "--serve",
@@ -83,11 +83,6 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
 )
 def simulate(
-    files: tuple[Path, ...],
-    lenient: bool,
-    strict: bool,
-    patterns: tuple[str, ...],
-    taken_over: tuple[str, ...],
     config: Path | None,
     feature_gates: str,
     output: str,
@@ -101,9 +96,9 @@ def simulate(
     failure_policies: str,
     trace_plugins: str,
     verbosity: int,
-    **plugins: Any,
+    **options: Any,
 ) -> ExitCode:
-    """Schedule the cluster that is described in files, and show what becomes of it.
+    """Schedule the cluster that is described in files or listed from where it runs, and show what becomes of it.
 
     The real daemon runs on an API server in memory, and pretend kubelets start what it places. Time is simulated, so
     minutes pass at once; with --serve it is real, and kubectl can look on and interfere.
@@ -115,13 +110,13 @@ def simulate(
     if address is not None and begins is not None:
         raise click.UsageError("--serve runs in real time; leave out --begin")
     set_up_log(verbosity)
-    cluster = ClusterFiles(files=files, lenient=lenient, strict=strict, patterns=patterns, taken_over=taken_over)
     with one_error():
+        cluster = cluster_of(options)
         own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
         if trace_plugins:
             own_flags.append(f"--trace-plugins={trace_plugins}")
             logging.getLogger("trio_sched.daemon.plugins.plugin_trace").setLevel(logging.INFO)
-        read_settings = partial(settings_of, config, feature_gates, selection_of(plugins), own_flags)
+        read_settings = partial(settings_of, config, feature_gates, selection_of(options), own_flags)
         settings = read_settings()
         if address is None:
             refuse_extenders(settings)
@@ -143,7 +138,7 @@ def simulate(
         if outcome is not None:
             _show(outcome, output, every_pod=every_pod, every_node=every_node)
         elif address is not None:
-            watched = partial(_watched, config, selection_of(plugins))
+            watched = partial(_watched, config, selection_of(options))
             reload = ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched)
             serve_cluster(plan, *address, _announce, reload)
     return ExitCode.OK

@@ -28,6 +28,7 @@ _HANDLER: Final = "runc"
 
 def load_manifests(
     sources: Iterable[Source],
+    listed: Sequence[Manifest] = (),
     *,
     lenient: bool = False,
     strict: bool = False,
@@ -37,6 +38,7 @@ def load_manifests(
 
     Args:
         sources: see `read_manifests`.
+        listed: objects that are in no file, which are checked with the others.
         lenient: see `check_manifests`.
         strict: likewise.
         begin: is told what is done next.
@@ -45,8 +47,8 @@ def load_manifests(
         ManifestError: everything that is wrong with them.
     """
     read = read_manifests(sources, lambda name: begin(f"reading {name}"))
-    begin(f"checking {len(read.manifests)} objects")
-    checked = check_manifests(read.manifests, read.problems, lenient=lenient, strict=strict)
+    begin(f"checking {len(read.manifests) + len(listed)} objects")
+    checked = check_manifests([*listed, *read.manifests], read.problems, lenient=lenient, strict=strict)
     checked.files = read.files
     return checked
 

@@ -1,0 +1,146 @@
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from simulator_thread import Simulator, simulator_in_thread
+
+from trio_sched.cli.main import main
+from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.simulation import live_cluster
+from trio_sched.simulator.manifests.manifest_checks import check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.manifests.scenario import populate
+
+Capture = pytest.CaptureFixture[str]
+
+NODES = 3
+PODS = 7
+MORE = "{apiVersion: v1, kind: Node, metadata: {name: more}, status: {allocatable: {cpu: 9, pods: 9}}}"
+
+
+def put(simulator: Simulator) -> None:
+    """Three nodes, and seven pods of which three do not fit."""
+    allocatable = {"cpu": "2", "memory": "8Gi", "pods": "10"}
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{i}"}, "status": {"allocatable": allocatable}}
+        for i in range(NODES)
+    ]
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"p{i}", "namespace": "default"},
+            "spec": {"containers": [container], "nodeName": "n0" if i < 2 else ""},
+        }
+        for i in range(PODS)
+    ]
+    checked = check_manifests([Manifest(one) for one in [*nodes, *pods]])
+    simulator.call(populate, simulator.server, checked.manifests)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Simulator]:
+    with simulator_in_thread() as simulator:
+        put(simulator)
+        yield simulator
+
+
+@pytest.fixture
+def kubeconfig(cluster: Simulator, tmp_path: Path) -> str:
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(cluster.kubeconfig()))
+    return str(path)
+
+
+def simulated(capsys: Capture, *options: str) -> tuple[dict[str, str | None], str]:
+    """The node of each pod that is placed, and what is said beside."""
+    assert main(["simulate", *options, "-o", "json"]) == ExitCode.OK
+    printed = capsys.readouterr()
+    return {one["pod"]: one["node"] for one in json.loads(printed.out)["placements"]}, printed.err
+
+
+def test_a_running_cluster_is_simulated_in_pages_and_stays_as_it_is(
+    cluster: Simulator, kubeconfig: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_cluster, "_PAGE", 2)
+    placed, said = simulated(capsys, "--kubeconfig", kubeconfig)
+    assert len(placed) == 2 * NODES
+    assert (placed["p0"], placed["p1"]) == ("n0", "n0")
+    assert said == ""
+    pending = [pod.fields for pod in cluster.call(cluster.server.store.collection("pods").in_order)][2:]
+    assert not any(pod["spec"].get("nodeName") for pod in pending)
+
+
+def test_files_add_to_a_running_cluster(kubeconfig: str, tmp_path: Path, capsys: Capture) -> None:
+    more = tmp_path / "more.yaml"
+    more.write_text(MORE)
+    placed, _said = simulated(capsys, "--kubeconfig", kubeconfig, "-f", str(more))
+    assert len(placed) == PODS
+    assert "more" in placed.values()
+
+
+def test_both_sides_of_a_comparison_are_one_list(
+    kubeconfig: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists: list[str] = []
+    real_run = trio.run
+
+    def run(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        lists.append(getattr(function, "__qualname__", ""))
+        return real_run(function, *arguments, **options)
+
+    monkeypatch.setattr(trio, "run", run)
+    more = tmp_path / "more.yaml"
+    more.write_text(MORE)
+    assert main(["compare", "--kubeconfig", kubeconfig, "--with", str(more), "-o", "json"]) == 1
+    assert lists.count("LiveCluster._list") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [found[side]["summary"]["placed"] for side in ("first", "second")] == [2 * NODES, PODS]
+
+
+def test_what_may_not_be_listed_is_named_and_pods_and_nodes_are_needed(
+    cluster: Simulator, kubeconfig: str, capsys: Capture
+) -> None:
+    def refuse(resource: str) -> None:
+        cluster.server.faults.fail_next(verb="list", resource=resource, code=403, reason="Forbidden", message="no")
+
+    cluster.call(refuse, "poddisruptionbudgets")
+    _placed, said = simulated(capsys, "--kubeconfig", kubeconfig)
+    assert said.startswith("Warning: poddisruptionbudgets cannot be listed, so none are known here: ")
+    cluster.call(refuse, "nodes")
+    assert main(["simulate", "--kubeconfig", kubeconfig]) == ExitCode.FAILURE
+    assert "the cluster's nodes cannot be listed: " in capsys.readouterr().err
+
+
+def test_kinds_that_are_not_served_do_no_harm_and_a_list_that_expires_is_read_in_one_piece(
+    cluster: Simulator, kubeconfig: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_cluster, "_PAGE", 3)
+    begun: list[str] = []
+
+    def begin(what: str) -> None:
+        begun.append(what)
+        if what == "listing pods: 4 left":
+            cluster.server.faults.fail_next(verb="list", resource="pods", code=410, reason="Expired")
+
+    from trio_sched.kube_client.kubeconfig.user_kubeconfig import user_settings
+
+    listed = live_cluster.LiveCluster(user_settings(kubeconfig, "", os.environ)).manifests(begin)
+    assert "listing pods: 4 left" in begun
+    assert sum(one.fields["kind"] == "Pod" for one in listed) == PODS
+    cluster.call(lambda: cluster.server.faults.fail_next(3, verb="list", resource="resourceslices", code=404))
+    assert simulated(capsys, "--kubeconfig", kubeconfig)[1] == ""
+
+
+def test_a_cluster_that_cannot_be_reached_is_told_with_its_address(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "kubeconfig"
+    simulator = Simulator()
+    simulator.url = "http://127.0.0.1:1"
+    path.write_text(json.dumps(simulator.kubeconfig()))
+    assert main(["simulate", "--kubeconfig", str(path)]) == ExitCode.FAILURE
+    assert "http://127.0.0.1:1" in capsys.readouterr().err

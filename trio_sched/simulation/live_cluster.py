@@ -1,0 +1,211 @@
+"""A running cluster, listed with the rights of whoever asks; nothing is ever written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+import trio
+from attrs import define, field, frozen
+
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.connection import KubeClient, connect
+from trio_sched.kube_client.decoding.deep_json import with_deep_recursion
+from trio_sched.kube_client.errors import Expired, Forbidden, NotFound, Unauthorized
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.simulator.manifests.manifests import Manifest
+
+_PAGE: Final = 500
+"""Objects in one response, as in kubectl's."""
+_AT_ONCE: Final = 4
+"""Kinds that are listed at the same time."""
+
+
+@frozen(kw_only=True)
+class _Resource:
+    plural: str
+    kind: str
+    group: str = ""
+    versions: tuple[str, ...] = ("v1",)
+    """The best first."""
+    required: bool = False
+
+    def path(self, version: str) -> str:
+        """Where all of them are listed in *version*."""
+        return f"/apis/{self.group}/{version}/{self.plural}" if self.group else f"/api/{version}/{self.plural}"
+
+    def api_version(self, version: str) -> str:
+        """``apiVersion`` of the objects in *version*."""
+        return f"{self.group}/{version}" if self.group else version
+
+
+_STORAGE: Final = "storage.k8s.io"
+_DEVICES: Final = ("v1", "v1beta2", "v1beta1")
+_RESOURCES: Final = (
+    _Resource(plural="pods", kind="Pod", required=True),
+    _Resource(plural="nodes", kind="Node", required=True),
+    _Resource(plural="namespaces", kind="Namespace"),
+    _Resource(plural="persistentvolumeclaims", kind="PersistentVolumeClaim"),
+    _Resource(plural="persistentvolumes", kind="PersistentVolume"),
+    _Resource(plural="services", kind="Service"),
+    _Resource(plural="replicationcontrollers", kind="ReplicationController"),
+    _Resource(plural="resourcequotas", kind="ResourceQuota"),
+    _Resource(plural="limitranges", kind="LimitRange"),
+    _Resource(plural="deployments", kind="Deployment", group="apps"),
+    _Resource(plural="replicasets", kind="ReplicaSet", group="apps"),
+    _Resource(plural="statefulsets", kind="StatefulSet", group="apps"),
+    _Resource(plural="daemonsets", kind="DaemonSet", group="apps"),
+    _Resource(plural="controllerrevisions", kind="ControllerRevision", group="apps"),
+    _Resource(plural="jobs", kind="Job", group="batch"),
+    _Resource(plural="cronjobs", kind="CronJob", group="batch"),
+    _Resource(plural="poddisruptionbudgets", kind="PodDisruptionBudget", group="policy"),
+    _Resource(plural="priorityclasses", kind="PriorityClass", group="scheduling.k8s.io"),
+    _Resource(plural="runtimeclasses", kind="RuntimeClass", group="node.k8s.io"),
+    _Resource(plural="storageclasses", kind="StorageClass", group=_STORAGE),
+    _Resource(plural="csinodes", kind="CSINode", group=_STORAGE),
+    _Resource(plural="csidrivers", kind="CSIDriver", group=_STORAGE),
+    _Resource(plural="csistoragecapacities", kind="CSIStorageCapacity", group=_STORAGE),
+    _Resource(plural="volumeattachments", kind="VolumeAttachment", group=_STORAGE),
+    _Resource(plural="resourceclaims", kind="ResourceClaim", group="resource.k8s.io", versions=_DEVICES),
+    _Resource(
+        plural="resourceclaimtemplates", kind="ResourceClaimTemplate", group="resource.k8s.io", versions=_DEVICES
+    ),
+    _Resource(plural="resourceslices", kind="ResourceSlice", group="resource.k8s.io", versions=_DEVICES),
+    _Resource(plural="deviceclasses", kind="DeviceClass", group="resource.k8s.io", versions=_DEVICES),
+    _Resource(plural="devicetaintrules", kind="DeviceTaintRule", group="resource.k8s.io", versions=("v1beta2",)),
+    _Resource(plural="podgroups", kind="PodGroup", group="scheduling.k8s.io", versions=("v1alpha2",)),
+    _Resource(plural="workloads", kind="Workload", group="scheduling.k8s.io", versions=("v1alpha2",)),
+)
+"""What the scheduler, its plugins and the simulated controllers look at."""
+
+
+class NotListed(TrioSchedError):
+    """The cluster does not show its pods or nodes to whoever asks."""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    continue_: str | None = msgspec.field(default=None, name="continue")
+    remaining_item_count: int | None = None
+
+
+class _List(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+class _Items(msgspec.Struct):
+    items: list[dict[str, Any]] | None = None
+
+
+_Lists = list[tuple[_Resource, str, bytes]]
+"""Responses, each with what it lists and in which version."""
+
+
+@define(eq=False)
+class LiveCluster:
+    """What a running cluster has.
+
+    Attributes:
+        settings: how it is reached.
+        lacking: a line for each kind that may not be listed, known after the first `manifests`.
+    """
+
+    settings: ConnectionSettings
+    lacking: list[str] = field(factory=list, init=False)
+    _lists: _Lists | None = field(default=None, init=False)
+
+    def manifests(self, begin: Callable[[str], None]) -> list[Manifest]:
+        """Every object, new ones at each call; the cluster is listed at the first.
+
+        Args:
+            begin: is told what is done next.
+
+        Raises:
+            NotListed: the pods or the nodes may not be listed.
+            KubeClientError: the cluster cannot be reached, or refuses.
+        """
+        if self._lists is None:
+            self._lists = trio.run(self._list, begin)
+        return [Manifest(fields) for one in self._lists for fields in _objects(*one)]
+
+    async def _list(self, begin: Callable[[str], None]) -> _Lists:
+        lists: dict[str, _Lists] = {}
+        limit = trio.CapacityLimiter(_AT_ONCE)
+
+        async def list_one(client: KubeClient, resource: _Resource) -> None:
+            async with limit:
+                lists[resource.plural] = await self._lists_of(client, resource, begin)
+
+        async with connect(self.settings, component="simulate", qps=-1) as client, trio.open_nursery() as nursery:
+            for resource in _RESOURCES:
+                nursery.start_soon(list_one, client, resource)
+        return [one for resource in _RESOURCES for one in lists[resource.plural]]
+
+    async def _lists_of(self, client: KubeClient, resource: _Resource, begin: Callable[[str], None]) -> _Lists:
+        """The responses to a list of *resource* in the best version that is served; none if there is no such."""
+        for version in resource.versions:
+            try:
+                return await _listed(client, resource, version, begin)
+            except NotFound:
+                continue
+            except (Forbidden, Unauthorized) as refused:
+                if resource.required:
+                    text = f"the cluster's {resource.plural} cannot be listed: {refused}"
+                    raise NotListed(f"{text}; ask for the right to list them in all namespaces") from refused
+                self.lacking.append(f"{resource.plural} cannot be listed, so none are known here: {refused}")
+                return []
+        if resource.required:
+            raise NotListed(f"{self.settings.server} serves no {resource.plural}; is it the API server of a cluster?")
+        return []
+
+
+async def _listed(client: KubeClient, resource: _Resource, version: str, begin: Callable[[str], None]) -> _Lists:
+    """The responses to one list.
+
+    Raises:
+        ApiError: the server refused.
+        ConnectionFailed: there is no complete response.
+    """
+    lists: _Lists = []
+    path, token = resource.path(version), ""
+    begin(f"listing {resource.plural}")
+    while True:
+        query = urlencode({"limit": _PAGE, **({"continue": token} if token else {})})
+        try:
+            body = await client.call(b"GET", f"{path}?{query}".encode(), headers=client.list_headers)
+        except Expired:
+            if not token:
+                raise
+            lists, token = [], ""  # the list took longer than the server keeps its versions: the next is of one piece
+            body = await client.call(b"GET", path.encode(), headers=client.list_headers)
+        metadata = _decoded(body, path, _LIST).metadata
+        lists.append((resource, resource.api_version(version), body))
+        token = metadata.continue_ or ""
+        if not token:
+            return lists
+        if metadata.remaining_item_count:
+            begin(f"listing {resource.plural}: {metadata.remaining_item_count:,} left")
+
+
+def _objects(resource: _Resource, api_version: str, body: bytes) -> Iterator[dict[str, Any]]:
+    for fields in _decoded(body, resource.plural, _ITEMS).items or ():
+        # The items of a list do not say what they are.
+        yield {"apiVersion": api_version, "kind": resource.kind, **fields}
+
+
+_S = TypeVar("_S")
+_LIST: Final = msgspec.json.Decoder(_List)
+_ITEMS: Final = msgspec.json.Decoder(_Items)
+
+
+def _decoded(body: bytes, what: str, decoder: msgspec.json.Decoder[_S]) -> _S:
+    """The list in *body*.
+
+    Raises:
+        NotListed: it is none.
+    """
+    try:
+        return with_deep_recursion(decoder.decode, body)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise NotListed(f"{what}: the response is no list of objects: {problem}") from problem
