@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.decoding.decoding import UNDECODABLE, describe_undecodable
-from trio_sched.kube_client.decoding.deep_json import with_deep_recursion
+from trio_sched.kube_client.decoding.deep_json import decode_deep, with_deep_recursion
 from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.objects.copies import encode
@@ -38,7 +38,7 @@ class StoredLease:
             UndecodableObject: it is not one.
         """
         try:
-            raw = with_deep_recursion(_raw_decoder.decode, body)
+            raw = decode_deep(_raw_decoder.decode, body)
             lease = msgspec.convert(raw, Lease)
         except UNDECODABLE as problem:
             raise UndecodableObject("leases", "", "", describe_undecodable(problem)) from problem

@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import KubeClient, connect
-from trio_sched.kube_client.decoding.deep_json import with_deep_recursion
+from trio_sched.kube_client.decoding.deep_json import decode_deep
 from trio_sched.kube_client.errors import Expired, Forbidden, NotFound, Unauthorized
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator.manifests.manifests import Manifest
@@ -206,6 +206,6 @@ def _decoded(body: bytes, what: str, decoder: msgspec.json.Decoder[_S]) -> _S:
         NotListed: it is none.
     """
     try:
-        return with_deep_recursion(decoder.decode, body)
+        return decode_deep(decoder.decode, body)
     except (msgspec.DecodeError, RecursionError) as problem:
         raise NotListed(f"{what}: the response is no list of objects: {problem}") from problem

@@ -74,9 +74,10 @@ BOUNDED = re.compile(
     r"""_lru_cache_wrapper | \._values\[          # caches with a limit in bytes or texts
     | _shapes\._shapes | selectors\._expressions
     | _classes\._labels\._by_ | _budget\._computed | _columns\[.*\]\.values\._ids
-    # what the objects of a kind say, until somebody asks for it who needs these objects
-    | \[_storage\]\.(_claimed|_pools) | \[_attached\]\.attachments | \[_csi_nodes\]\.(limits|lowest_limits)
-    | reporter\._explained | \[_classes\]\._class_of | \[_constraints\]\._services | \.parts\._budgets""",
+    # what the objects of a kind say, until somebody asks for it who needs these objects; Python shows an attribute's
+    # dict up to 3.12 only
+    | [\[.]_storage\]?\.(_claimed|_pools) | [\[.]_attached\]?\.attachments | [\[.]_csi_nodes\]?\.(limits|lowest_limits)
+    | reporter\._explained | [\[.]_classes\]?\._class_of | [\[.]_constraints\]?\._services | \.parts\._budgets""",
     re.VERBOSE,
 )
 """Chains to what may remember a few small texts, because its own limit is tested where it is."""

@@ -341,7 +341,7 @@ def test_reasons_become_plain_text_of_bounded_length_and_number() -> None:
     assert (len(many), many[:2], many[-1]) == (1001, ("0", "1"), "and 4000 more reasons")
 
 
-@pytest.mark.parametrize("answer", [np.timedelta64(5, "s"), np.timedelta64("NaT"), 10**400])
+@pytest.mark.parametrize("answer", [np.timedelta64(5, "s"), np.timedelta64("NaT", "s"), 10**400])
 def test_scores_are_numbers_of_64_bits(answer: Any) -> None:
     asked = hook("score_node", answer, ScoreHook, weight=1, normalize=None, per_node=True, depends_on=None)
     assert failed(call_score, asked, pod(), NODES, STATE).problem.startswith("score_node returned ")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trio_sched.kube_client.decoding.decoding import Codec, Undecoded
-from trio_sched.kube_client.decoding.deep_json import MAX_DEPTH, elements, place_of_member, pruned
+from trio_sched.kube_client.decoding.deep_json import MAX_DEPTH, depth_of, elements, place_of_member, pruned
 from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.kube_client.kinds import POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject
@@ -83,6 +83,7 @@ def test_pruning_keeps_json_and_drops_what_is_deep() -> None:
     assert json.loads(pruned(text, 9)) == value
     assert json.loads(pruned(text, 2)) == {"a": [1, None, 2], "d": {"e": None}, "g": "[[["}
     assert json.loads(pruned(text, 0)) is None
+    assert depth_of(text) == 5
 
 
 def test_members_and_elements_are_found_behind_texts_with_brackets() -> None:

@@ -19,7 +19,7 @@ from trio_sched.daemon.extenders.go_json import (
     struct,
     why_go_refuses,
 )
-from trio_sched.kube_client.decoding.deep_json import with_deep_recursion
+from trio_sched.kube_client.decoding.deep_json import decode_deep
 from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -178,7 +178,7 @@ def _read(body: bytes, decode: Callable[[bytes], _T], into: GoType) -> _T:
         return decode(body)
     except _UNREADABLE:
         try:
-            return with_deep_recursion(decode, as_go_reads(body))
+            return decode_deep(decode, as_go_reads(body))
         except _UNREADABLE as problem:
             raise InvalidResponse(why_go_refuses(body, into) or "the response is malformed") from problem
 

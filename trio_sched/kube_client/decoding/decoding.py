@@ -5,7 +5,13 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
-from trio_sched.kube_client.decoding.deep_json import elements, place_of_member, pruned, with_deep_recursion
+from trio_sched.kube_client.decoding.deep_json import (
+    decode_deep,
+    elements,
+    place_of_member,
+    pruned,
+    with_deep_recursion,
+)
 from trio_sched.kube_client.errors import ApiStatus, UndecodableObject
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.objects.metadata import ListMeta
@@ -144,12 +150,9 @@ class Codec(Generic[T]):
             return WatchEvent(event.type, self._undecoded(bytes(event.object), problem))
 
     def _read(self, raw: bytes | Raw) -> T:
-        return with_deep_recursion(self._read_at_once, raw)
-
-    def _read_at_once(self, raw: bytes | Raw) -> T:
-        decoded = self._object.decode(raw)
+        decoded = decode_deep(self._object.decode, bytes(raw))
         keep_whole = self.kind.keep_whole
-        return decoded if keep_whole is None else keep_whole(decoded, bytes(raw))
+        return decoded if keep_whole is None else with_deep_recursion(keep_whole, decoded, bytes(raw))
 
     def _page_one_by_one(self, body: bytes) -> Page[T]:
         try:

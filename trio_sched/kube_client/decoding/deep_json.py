@@ -11,6 +11,9 @@ R = TypeVar("R")
 MAX_DEPTH: Final = 10_000
 """The depth up to which an API server reads and stores JSON."""
 
+SAFE_DEPTH: Final = 1_000
+"""A depth that msgspec decodes in every Python: 3.12 and newer have a limit for C code that nothing raises, of 1,500 in
+3.12.1. No kind of Kubernetes has fields of its own that deep, only parts that may be anything."""
 _MARGIN: Final = 500
 """For what stands around an object (a list, a watch event), and for the calls between here and the decoder."""
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{},]', re.DOTALL)
@@ -35,6 +38,22 @@ def with_deep_recursion(function: Callable[P, R], *args: P.args, **kwargs: P.kwa
             sys.setrecursionlimit(limit)
 
 
+def decode_deep(decode: Callable[[bytes], R], json: bytes) -> R:
+    """What *decode* makes of *json*, which may be nested as deep as `MAX_DEPTH`.
+
+    Where this Python has a limit of its own for C code, what is deeper than `SAFE_DEPTH` is null.
+
+    Raises:
+        RecursionError: it is nested deeper than `MAX_DEPTH`.
+    """
+    try:
+        return with_deep_recursion(decode, json)
+    except RecursionError:
+        if depth_of(json) > MAX_DEPTH:
+            raise
+        return decode(pruned(json, SAFE_DEPTH))
+
+
 def pruned(json: bytes, max_depth: int) -> bytes:
     """*json* with ``null`` for every object and array that is nested deeper than *max_depth*; not recursive."""
     pieces: list[bytes] = []
@@ -52,6 +71,18 @@ def pruned(json: bytes, max_depth: int) -> bytes:
     if depth <= max_depth:
         pieces.append(json[kept_from:])
     return b"".join(pieces)
+
+
+def depth_of(json: bytes) -> int:
+    """How deep the objects and arrays of *json* are nested; not recursive."""
+    depth = deepest = 0
+    for token in _TOKEN.finditer(json):
+        if token[0] in (b"[", b"{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token[0] in (b"]", b"}"):
+            depth -= 1
+    return deepest
 
 
 def end_of_first_value(json: bytes) -> int:

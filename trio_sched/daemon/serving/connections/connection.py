@@ -35,6 +35,7 @@ from trio_sched.daemon.serving.limits import (
     UNANSWERED_SECONDS,
 )
 from trio_sched.daemon.serving.tls.tls_stream import TlsStream
+from trio_sched.tracebacks import forget_tracebacks
 
 log = logging.getLogger(__name__)
 
@@ -125,10 +126,11 @@ class Connection(TCPServer):
         try:
             with self._scope, self._unauthenticated.connected_from(self._address):
                 await self.run()
-        except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+        except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as group:
+            forget_tracebacks(group)
         except* Exception as group:  # Hypercorn and h2 raise various errors for what clients send
             log.debug("connection ended: %r", group.exceptions[0])
+            forget_tracebacks(group)
         finally:
             self.tls.drop()
             self._unauthenticated.memory.release(self)
@@ -230,7 +232,8 @@ class Connection(TCPServer):
         while data:
             try:
                 data = await self.tls.receive_some(_READ_BYTES)
-            except (trio.ClosedResourceError, trio.BrokenResourceError):
+            except (trio.ClosedResourceError, trio.BrokenResourceError) as error:
+                forget_tracebacks(error)  # from Python 3.13 on its cause refers to a frame that refers to it
                 break
             for piece in self.protocol.split(data):
                 await self._until_answered()

@@ -20,6 +20,7 @@ from trio_sched.daemon.serving.limits import (
     SEND_SECONDS,
     SILENCE_SECONDS,
 )
+from trio_sched.tracebacks import forget_tracebacks
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -163,8 +164,8 @@ class TlsStream:
             if not self._sending.locked():
                 self._tls.shutdown()
                 await self._flush()
-        except (SSL.Error, trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+        except (SSL.Error, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            forget_tracebacks(error)
         finally:
             self.transport_stream.socket.close()
 
