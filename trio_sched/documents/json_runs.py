@@ -22,7 +22,7 @@ def places_of_objects(text: str) -> list[tuple[int, int]]:
             msgspec.json.decode(text[at:end], type=msgspec.Raw)  # Python takes more than JSON: NaN, for one
             places.append((at, end))
             at = _after_space(text, end)
-    except (ValueError, RecursionError):
+    except (ValueError, msgspec.MsgspecError, RecursionError):
         return []
     return places
 

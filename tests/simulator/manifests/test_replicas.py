@@ -46,6 +46,16 @@ def test_copies_of_a_dumped_node_are_nodes_of_their_own() -> None:
     assert second.fields["status"] == {"capacity": {"cpu": "4"}}
 
 
+def test_of_labels_only_the_host_name_and_where_volumes_can_be_follow_the_name_of_a_copy() -> None:
+    labels = {"kubernetes.io/hostname": "gpu.example", "accelerator": "gpu", "topology.lvm/node": "gpu"}
+    node = manifest("Node", "gpu", metadata={"labels": labels, "annotations": {COUNT: "1"}})
+    drivers = [{"name": "lvm", "nodeID": "x", "topologyKeys": ["topology.lvm/node"]}]
+    csi = manifest("CSINode", "gpu", api_version="storage.k8s.io/v1", spec={"drivers": drivers})
+    (copy,) = (one.fields for one in multiply([node, csi]) if one.fields["kind"] == "Node")
+    expected = {"kubernetes.io/hostname": "gpu-1", "accelerator": "gpu", "topology.lvm/node": "gpu-1"}
+    assert copy["metadata"]["labels"] == expected
+
+
 def test_copies_of_a_dumped_pod_are_pending() -> None:
     (copy,) = multiply([pod(node="n", annotations={COUNT: "1"}, ownerReferences=owned_by("ReplicaSet"))])
     assert copy.fields["metadata"]["name"] == "p-1"

@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.raw_objects import Json
 
-_HOST_NAME: Final = "kubernetes.io/hostname"
+HOST_NAME: Final = "kubernetes.io/hostname"
 _SCALED: Final = {
     "Deployment": ("replicas",),
     "ReplicaSet": ("replicas",),
@@ -28,6 +28,12 @@ class NodeParts:
 
     node: str
     manifests: tuple[Manifest, ...]
+
+    @property
+    def topology_keys(self) -> set[str]:
+        """The labels that say where the volumes of its drivers can be; the name of the node is the value of some."""
+        drivers = (one.fields["spec"].get("drivers") or () for one in self.manifests if one.fields["kind"] == "CSINode")
+        return {key for listed in drivers for driver in listed for key in driver.get("topologyKeys") or ()}
 
     def copies(self, name: str) -> Iterator[Manifest]:
         """Copies of what belongs to the node, for one called *name*."""
@@ -70,7 +76,7 @@ class NodeDependents:
         """What there is of the node that *node* is, or was copied from: its host name or uid tells."""
         metadata = node["metadata"]
         name = metadata.get("name") or ""
-        host = (metadata.get("labels") or {}).get(_HOST_NAME, name)
+        host = (metadata.get("labels") or {}).get(HOST_NAME, name)
         names = (name, *self._names.get(metadata.get("uid") or "", ()), host)
         original = next((one for one in names if one in self._parts), host)
         return NodeParts(original, tuple(self._parts.get(original, ())))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from trio_sched.go.text import shortened
-from trio_sched.simulator.manifests.dependents import NodeDependents, NodeParts, Owners
+from trio_sched.simulator.manifests.dependents import HOST_NAME, NodeDependents, NodeParts, Owners
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.raw_objects import Json
 
@@ -110,7 +110,7 @@ def _copies(manifest: Manifest, count: int, of_node: NodeParts | None) -> Iterat
         if name:  # without one it has a generateName, and the server names each
             metadata["name"] = f"{name}-{number}"
         if kind == "Node":
-            _renew_node(fields, {name, of_node.node if of_node else name} - {"", None})
+            _renew_node(fields, of_node)
         elif is_dumped:
             for field_name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
                 metadata.pop(field_name, None)
@@ -119,10 +119,14 @@ def _copies(manifest: Manifest, count: int, of_node: NodeParts | None) -> Iterat
         yield Manifest(fields, manifest.source, manifest.document, manifest.items)
 
 
-def _renew_node(fields: Json, templates: Collection[str]) -> None:
-    """What is of one machine only; labels whose value is the name of the node follow it."""
+def _renew_node(fields: Json, of_node: NodeParts | None) -> None:
+    """What is of one machine only: its addresses, its host name, and where the volumes of its drivers can be."""
     labels = fields["metadata"].get("labels") or {}
-    labels.update({key: fields["metadata"]["name"] for key, value in labels.items() if value in templates})
+    name = fields["metadata"].get("name")
+    if name and HOST_NAME in labels:
+        labels[HOST_NAME] = name
+    if name and of_node:
+        labels.update({key: name for key in of_node.topology_keys if labels.get(key) == of_node.node})
     for part, names in ((fields.get("spec"), _OF_ONE_NODE), (fields.get("status"), _STATUS_OF_ONE_NODE)):
         for name in names:
             (part or {}).pop(name, None)
