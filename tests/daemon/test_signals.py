@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 import trio
@@ -87,6 +88,20 @@ async def test_hangups_stay_ignored_where_nohup_has_started_the_process() -> Non
             nursery.cancel_scope.cancel()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_second_signal_ends_the_process_even_if_nothing_has_read_the_first() -> None:
+    program = STUCK.replace("await stop.wait()", "while True: pass  # a plugin's endless loop")
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(200):  # two that are sent at once may arrive as one
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+                break
+        assert process.poll() == 1
+        process.kill()
 
 
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP])

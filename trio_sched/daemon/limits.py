@@ -158,6 +158,8 @@ MAX_UNWRITTEN_LOG_BYTES: Final = 4 * 1024 * 1024
 # --- hooks that block the event loop; by the wall clock
 BLOCKING_SECONDS: Final = 0.1
 """A hook that lets nothing else run for so long is logged."""
+STUCK_SECONDS: Final = 5.0
+"""A hook that has not returned after so long is logged with its stack, and again whenever twice as much has passed."""
 TIME_HOOKS_AT_START_SECONDS: Final = 5.0
 """Hooks are timed one by one for so long after the start,"""
 TIME_HOOKS_AFTER_BLOCKING_SECONDS: Final = 300.0

@@ -48,6 +48,7 @@ async def stop_on_signal(
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
     ]
     with trio.open_signal_receiver(*received) as signals:
+        _exit_on_the_second_one()
         task_status.started()
         number = await _first_stop_signal(signals, actions)
     # From here on the handlers must not need the event loop: a second signal is sent because the loop is stuck.
@@ -60,6 +61,24 @@ async def stop_on_signal(
     finally:
         for one, former in previous.items():
             signal.signal(one, former)
+
+
+def _exit_on_the_second_one() -> None:
+    """Count the signals that end the process where they arrive: nothing reads them while a plugin holds the loop."""
+    receivers = {one: signal.getsignal(one) for one in EXIT_SIGNALS}
+    is_asked = False
+
+    def count(number: int, frame: FrameType | None) -> None:
+        nonlocal is_asked
+        if is_asked:
+            _exit_at_once(number, frame)
+        is_asked = True
+        receive = receivers[signal.Signals(number)]
+        assert callable(receive)  # the receiver has just been opened
+        receive(number, frame)
+
+    for one in EXIT_SIGNALS:
+        signal.signal(one, count)
 
 
 async def _first_stop_signal(

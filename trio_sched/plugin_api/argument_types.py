@@ -93,6 +93,8 @@ def _read_time(written: str | float) -> time:
     text = str(written)
     if not 5 <= len(text) <= 8 or text[2] != ":":
         raise ValueError("hours and minutes have two digits each")
+    if text.startswith("24"):  # which Python 3.14 takes for 00:00
+        raise ValueError("hour must be in 0..23")
     return time.fromisoformat(text)
 
 

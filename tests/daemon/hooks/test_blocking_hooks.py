@@ -184,7 +184,7 @@ def watched(name: str = "reserve") -> tuple[BlockingHooks, WallClock, BoundHook]
     def block(seconds: float) -> None:
         clock.seconds += seconds
 
-    hook = BoundHook("P", name, block, "p 1.0")
+    hook = BoundHook("P", name, block, "p 1.0", code=block.__code__)
     times = HookTimes(clock)
     times.install([hook])
     return BlockingHooks(times), clock, hook
@@ -262,3 +262,23 @@ async def test_without_plugins_of_other_packages_the_event_loop_is_not_watched(a
             assert cluster.scheduler.assembly is not None
             blocking = cluster.scheduler.assembly.blocking_hooks
             assert (not math.isnan(blocking._turn_began)) is is_watched
+
+
+def test_a_hook_that_does_not_return_is_logged_with_its_stack_and_what_ends_the_process(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def innermost() -> None: ...
+
+    blocking, _clock, _hook = watched()
+    (found,) = (hook for hook in blocking.hook_times.hooks)
+    assert found.code is not None
+    stack = ((innermost.__code__, 9), (found.code, 7), (test_a_short_call_is_not_logged.__code__, 1))
+    blocking._log_stuck(12.0, stack)
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.getMessage().startswith(
+        f"plugin {found.plugin} has stopped the scheduler: {found.hook} has not returned for 12 s"
+    )
+    assert [line.rpartition(", in ")[2] for line in vars(record)["stack"]] == ["innermost", "block"]
+    blocking._log_stuck(24.0, stack[:1])
+    assert caplog.messages[1] == "nothing has run for 24 s"

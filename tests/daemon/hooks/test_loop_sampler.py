@@ -1,4 +1,5 @@
 import logging
+import math
 import threading
 import time
 from typing import Any
@@ -9,7 +10,7 @@ from attrs import evolve
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon.hooks.loop_sampler import LoopSampler
+from trio_sched.daemon.hooks.loop_sampler import LoopSampler, Stack
 from trio_sched.plugin_api import NodeView, Pod, hookimpl
 from trio_sched.testing import pod, virtual_cluster
 
@@ -27,7 +28,7 @@ class Slow(PluginBase):
 
 
 def test_a_turn_that_takes_long_is_sampled() -> None:
-    sampler = LoopSampler(0.01)
+    sampler = LoopSampler(0.01, math.inf, lambda _seconds, _stack: None)
     with sampler.running():
         sampler.turn_begins()
         compute_slowly(0.1)
@@ -41,8 +42,30 @@ def test_a_turn_that_takes_long_is_sampled() -> None:
         assert sampler.take() is None
 
 
+def test_a_turn_that_does_not_end_is_reported_while_it_lasts_and_again_later() -> None:
+    reports: list[tuple[float, str]] = []
+
+    def report(seconds: float, stack: Stack) -> None:
+        reports.append((seconds, stack[0][0].co_name))
+
+    def compute_until_it_is_seen() -> None:
+        until = time.monotonic() + 20.0
+        while len(reports) < 3 and time.monotonic() < until:
+            pass
+
+    sampler = LoopSampler(0.001, 0.01, report)
+    with sampler.running():
+        sampler.turn_begins()
+        compute_until_it_is_seen()
+        sampler.turn_ends()
+    (first, name), (second, _), (third, _) = reports[:3]
+    assert name == "compute_until_it_is_seen"
+    assert 0.01 <= first < second < third
+    assert (second >= 0.02, third >= 0.04) == (True, True)
+
+
 def test_its_thread_ends_with_the_block_and_sleeps_while_nothing_happens() -> None:
-    sampler = LoopSampler(0.001)
+    sampler = LoopSampler(0.001, math.inf, lambda _seconds, _stack: None)
     before = threading.active_count()
     with sampler.running():
         for _ in range(50):

@@ -19,7 +19,7 @@ from trio_sched.daemon.extenders.go_json import (
     struct,
     why_go_refuses,
 )
-from trio_sched.kube_client.decoding.deep_json import decode_deep
+from trio_sched.kube_client.decoding.deep_json import MAX_DEPTH, decode_deep, depth_of
 from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -174,6 +174,9 @@ def _read(body: bytes, decode: Callable[[bytes], _T], into: GoType) -> _T:
     Raises:
         InvalidResponse: with Go's words.
     """
+    # Newer Pythons decode more than Go; to count brackets is quick, also in large bodies.
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and depth_of(body) > MAX_DEPTH:
+        raise InvalidResponse("exceeded max depth")
     try:
         return decode(body)
     except _UNREADABLE:

@@ -19,6 +19,7 @@ from trio_sched.daemon.hooks.loop_sampler import LoopSampler, Stack
 from trio_sched.daemon.limits import (
     BLOCKING_LOG_INTERVAL_SECONDS,
     BLOCKING_SECONDS,
+    STUCK_SECONDS,
     TIME_HOOKS_AFTER_BLOCKING_SECONDS,
     TIME_HOOKS_AT_START_SECONDS,
 )
@@ -63,7 +64,7 @@ class BlockingHooks(trio.abc.Instrument):
     _by_hook: dict[tuple[str, str], _Unlogged] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._sampler = LoopSampler(self.budget_seconds / 2)
+        self._sampler = LoopSampler(self.budget_seconds / 2, STUCK_SECONDS, self._log_stuck)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -132,6 +133,28 @@ class BlockingHooks(trio.abc.Instrument):
                 now - self._turn_began,
                 TIME_HOOKS_AFTER_BLOCKING_SECONDS,
             )
+
+    def _log_stuck(self, seconds: float, stack: Stack) -> None:
+        """Say where the loop stands that nothing else can say so; called in the thread of the sampler."""
+        found = self._where(stack)
+        lines = [f"{code.co_filename}, line {line}, in {code.co_name}" for code, line in stack]
+        if found is None:
+            log.error("nothing has run for %.0f s", seconds, extra={"stack": lines})
+            return
+        codes = [code for code, _line in stack]
+        log.error(
+            "plugin %s has stopped the scheduler: %s has not returned for %.0f s, and nothing else runs meanwhile, "
+            "health checks neither; a second SIGTERM ends the process",
+            found.hook.plugin,
+            found.hook.hook,
+            seconds,
+            extra={
+                "plugin": found.hook.plugin,
+                "hook": found.hook.hook,
+                "distribution": found.hook.source,
+                "stack": lines[: codes.index(found.hook.code) + 1] if found.hook.code in codes else lines,
+            },
+        )
 
     def _where(self, stack: Stack | None) -> _Stand | None:
         """The hook in which *stack* stands, and at which line; None if it is in none."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType
 from typing import Final
@@ -28,6 +29,10 @@ class LoopSampler:
 
     overdue_seconds: float
     """From when on a turn is sampled; then again and again, in steps that grow."""
+    stuck_seconds: float
+    """From when on *report_stuck* is called; then again whenever twice as much has passed."""
+    report_stuck: Callable[[float, Stack], None]
+    """Called in the sampling thread, with how long the turn has taken so far, and where it stands."""
     _turn: int = field(default=0, init=False)
     """Odd while a turn is under way; changes when one begins or ends."""
     _seen: Counter[Stack] = field(factory=Counter, init=False)
@@ -78,18 +83,23 @@ class LoopSampler:
                 if not self._turn % 2 and not self._is_over:
                     self._wake.wait()
                 continue
+            began, due = time.monotonic(), self.stuck_seconds
             self._wake.clear()
             self._wake.wait(self.overdue_seconds)
             step = self.overdue_seconds
             while self._turn == turn and not self._is_over:
-                self._sample(watched)
+                stack = self._sample(watched)
+                if (seconds := time.monotonic() - began) >= due:
+                    due *= 2
+                    self.report_stuck(seconds, stack)
                 self._wake.wait(step)
                 step = min(2 * step, _LONGEST_STEP_SECONDS)
 
-    def _sample(self, watched: int) -> None:
+    def _sample(self, watched: int) -> Stack:
         frame = sys._current_frames().get(watched)
         stack: list[tuple[CodeType, int]] = []
         while frame is not None and len(stack) < _MAX_DEPTH:
             stack.append((frame.f_code, frame.f_lineno))
             frame = frame.f_back
         self._seen[tuple(stack)] += 1
+        return tuple(stack)

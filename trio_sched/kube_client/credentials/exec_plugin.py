@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from trio_sched.go.text import printable
 from trio_sched.kube_client.credentials.token_file import header_value_problem
+from trio_sched.kube_client.decoding.deep_json import MAX_DEPTH, depth_of
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.settings import ExecSettings
 from trio_sched.open_files import restore_open_files_limit
@@ -211,6 +212,8 @@ def parse_credential(output: bytes, *, api_version: str) -> ExecCredential:
         CredentialsError: it is not an ExecCredential, or incomplete.
     """
     try:
+        if depth_of(output) > MAX_DEPTH:
+            raise RecursionError  # newer Pythons take more than Go
         document = json.loads(output, parse_int=float)  # int() has a limit, and none of the fields is a number
     except RecursionError as problem:
         raise CredentialsError("getting credentials: decoding stdout: exceeded max depth") from problem

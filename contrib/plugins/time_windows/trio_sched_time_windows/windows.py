@@ -131,6 +131,8 @@ def _read_window(text: str, zone: ZoneInfo) -> Window:
 
 def _read_time(text: str, window: str) -> time:
     try:
+        if text.startswith("24"):  # which Python 3.14 takes for 00:00
+            raise ValueError(text)
         return time.fromisoformat(text)
     except ValueError:
         raise BadWindow(f"{text!r} in {window!r} is no time of day; {_HOW}") from None

@@ -146,6 +146,6 @@ async def test_errors_go_through_and_leave_nothing_behind(autojump_clock: MockCl
             error = raised
         assert error is not None
         error.__traceback__ = error.__context__ = None
-        assert sys.getrefcount(error) == 2
+        assert sys.getrefcount(error) <= 2  # newer Pythons do not count the argument
     finally:
         gc.enable()
