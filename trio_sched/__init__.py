@@ -20,7 +20,7 @@ The packages, lowest layer first; ``lint-imports`` enforces that each imports on
 * ``cli``         the commands
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 KUBERNETES_VERSION = "1.36.2"
 """The version of kube-scheduler whose behaviour is implemented."""

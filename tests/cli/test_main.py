@@ -34,7 +34,7 @@ def test_the_version_is_that_of_kubernetes_and_ours(capsys: Capture) -> None:
     assert capsys.readouterr().out == "Kubernetes v1.36.2\n"  # which programs read
     assert main(["--version=raw"]) == ExitCode.OK
     printed = capsys.readouterr().out
-    assert 'GitVersion:"v1.36.2", GitCommit:"trio-sched 0.1.0"' in printed
+    assert 'GitVersion:"v1.36.2", GitCommit:"trio-sched 0.2.0"' in printed
 
 
 def test_a_version_of_the_same_number_is_reported_by_the_daemon(
@@ -127,7 +127,7 @@ def test_version_and_help_are_commands_too(capsys: Capture) -> None:
     assert main(["help", "simulat"]) == ExitCode.FAILURE
     assert 'unknown command "simulat"' in capsys.readouterr().err
     assert main(["version"]) == ExitCode.OK
-    assert capsys.readouterr().out == "Kubernetes v1.36.2\ntrio-sched 0.1.0\n"
+    assert capsys.readouterr().out == "Kubernetes v1.36.2\ntrio-sched 0.2.0\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

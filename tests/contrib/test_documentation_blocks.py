@@ -230,7 +230,7 @@ def check_kustomization(block: Block, tmp_path: Path) -> None:
     command = ["kubectl", "kustomize", str(overlay)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "image: registry.example/trio-sched:0.1.0" in done.stdout
+    assert "image: registry.example/trio-sched:0.2.0" in done.stdout
     assert "kind: PodMonitor" in done.stdout
 
 

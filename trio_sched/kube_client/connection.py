@@ -68,7 +68,7 @@ METADATA_ONLY = b"Accept: application/json;as=PartialObjectMetadataList;g=meta.k
 
 
 def user_agent(component: str) -> str:
-    """The ``User-Agent`` header: ``trio-sched/v0.1.0 (linux/amd64) kubernetes/trio/<component>``."""
+    """The ``User-Agent`` header: ``trio-sched/v0.2.0 (linux/amd64) kubernetes/trio/<component>``."""
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine() or "unknown")
     return f"trio-sched/v{trio_sched.__version__} ({sys.platform}/{machine}) kubernetes/trio/{component}"
 

@@ -51,7 +51,7 @@ def test_built_in_plugins_are_listed_like_all_others(install_plugin: InstallPlug
         "onFailure": "closed",
         "args": None,
     }
-    assert found["TaintToleration"]["distributions"] == ["trio-sched 0.1.0"]
+    assert found["TaintToleration"]["distributions"] == ["trio-sched 0.2.0"]
     assert found["TaintToleration"]["extensionPoints"] == ["filter", "preScore", "score"]
 
 
