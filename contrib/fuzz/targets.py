@@ -28,6 +28,7 @@ from trio_sched.daemon.serving.errors import NotAuthenticated
 from trio_sched.daemon.serving.messages import Request
 from trio_sched.daemon.serving.negotiation import negotiate
 from trio_sched.daemon.watching.watched_kinds import KINDS
+from trio_sched.documents.deep_json import elements, end_of_first_value, place_of_member, pruned
 from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import decode_text
 from trio_sched.documents.json_reader import read_json
@@ -39,7 +40,6 @@ from trio_sched.kube_client.credentials.exec_plugin import parse_credential
 from trio_sched.kube_client.credentials.token_file import token_in
 from trio_sched.kube_client.decoding import streamed_list
 from trio_sched.kube_client.decoding.decoding import Codec, Page
-from trio_sched.kube_client.decoding.deep_json import elements, end_of_first_value, place_of_member, pruned
 from trio_sched.kube_client.decoding.streamed_list import StreamedList
 from trio_sched.kube_client.errors import (
     CredentialsError,

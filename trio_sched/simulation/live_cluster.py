@@ -10,9 +10,9 @@ import msgspec
 import trio
 from attrs import define, field, frozen
 
+from trio_sched.documents.deep_json import decode_deep
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import KubeClient, connect
-from trio_sched.kube_client.decoding.deep_json import decode_deep
 from trio_sched.kube_client.errors import Expired, Forbidden, NotFound, Unauthorized
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator.manifests.manifests import Manifest

@@ -76,7 +76,9 @@ async def test_on_the_leader_only_it_begins_and_ends_with_leading(autojump_clock
         assert [what for what, _ in OnLeader.log] == ["begins", "ends", "begins"]
 
 
-async def test_on_the_leader_only_a_failure_ends_the_scheduler_too(autojump_clock: MockClock) -> None:
+async def test_on_the_leader_only_a_failure_ends_the_scheduler_too_and_is_logged_with_its_traceback(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     class Failing(PluginBase):
         run_on_leader_only = True
 
@@ -88,6 +90,8 @@ async def test_on_the_leader_only_a_failure_ends_the_scheduler_too(autojump_cloc
     with pytest.raises(PluginTaskFailed, match="background task of plugin 'Failing' failed: KeyError"):
         async with virtual_cluster(plugins=[Failing], leader_elect=True) as cluster:
             await cluster.settle()
+    assert "KeyError: 'oops'; it fails closed, so the scheduler ends" in caplog.text
+    assert f'File "{__file__}", line' in caplog.text
 
 
 async def test_one_of_a_plugin_that_fails_open_is_started_again(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from trio_sched.documents.deep_json import MAX_DEPTH, depth_of, elements, place_of_member, pruned
 from trio_sched.kube_client.decoding.decoding import Codec, Undecoded
-from trio_sched.kube_client.decoding.deep_json import MAX_DEPTH, depth_of, elements, place_of_member, pruned
 from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.kube_client.kinds import POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject

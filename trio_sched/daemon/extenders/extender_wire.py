@@ -19,7 +19,7 @@ from trio_sched.daemon.extenders.go_json import (
     struct,
     why_go_refuses,
 )
-from trio_sched.kube_client.decoding.deep_json import MAX_DEPTH, decode_deep, depth_of
+from trio_sched.documents.deep_json import MAX_DEPTH, decode_deep, depth_of
 from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

@@ -12,10 +12,10 @@ from typing import Final
 
 from attrs import field, frozen
 
+from trio_sched.documents.deep_json import end_of_first_value, with_deep_recursion
 from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.json_reader import read_first_json
 from trio_sched.documents.tree import Array, Number, Object, Tree, kind_of
-from trio_sched.kube_client.decoding.deep_json import end_of_first_value, with_deep_recursion
 
 _MAX_INT64: Final = 2**63
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")

@@ -74,16 +74,22 @@ class BackgroundTasks:
         while (error := (await run_in_background(hook)).error) is not None:
             failure = PluginTaskFailed(hook.plugin, error)
             if self.is_on_trial:
+                _log(hook, failure, "the configuration before stays in force")
                 self.failure = self.failure or failure
                 self.cancel()
                 return
             if hook.guard is None:
+                _log(hook, failure, "it fails closed, so the scheduler ends")
                 raise failure from error
-            log.error(
-                "%s; it is started again in %.0f s",
-                failure,
-                RESTART_TASK_SECONDS,
-                extra={"plugin": hook.plugin, "hook": hook.hook, "distribution": hook.source},
-                exc_info=exception_to_log(error),
-            )
+            _log(hook, failure, f"it is started again in {RESTART_TASK_SECONDS:.0f} s")
             await trio.sleep(RESTART_TASK_SECONDS)
+
+
+def _log(hook: BoundHook, failure: PluginTaskFailed, what_follows: str) -> None:
+    log.error(
+        "%s; %s",
+        failure,
+        what_follows,
+        extra={"plugin": hook.plugin, "hook": hook.hook, "distribution": hook.source},
+        exc_info=exception_to_log(failure.cause),
+    )

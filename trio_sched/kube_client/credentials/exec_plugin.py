@@ -13,9 +13,9 @@ from typing import Any
 import trio
 from attrs import define, field, frozen
 
+from trio_sched.documents.deep_json import MAX_DEPTH, depth_of
 from trio_sched.go.text import printable
 from trio_sched.kube_client.credentials.token_file import header_value_problem
-from trio_sched.kube_client.decoding.deep_json import MAX_DEPTH, depth_of
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.settings import ExecSettings
 from trio_sched.open_files import restore_open_files_limit

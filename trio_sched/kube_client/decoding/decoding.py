@@ -5,7 +5,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
-from trio_sched.kube_client.decoding.deep_json import (
+from trio_sched.documents.deep_json import (
     decode_deep,
     elements,
     place_of_member,
