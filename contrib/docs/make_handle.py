@@ -46,6 +46,7 @@ What a class may declare besides its hooks:
 | `writes: dict` | `{}` | all that it writes: verbs by kind, `{"ResourceClaim/status": ("patch",)}` |
 | `depends_on: frozenset` | not cached | the [`Input`](statuses.md#input)s of its answers, for [`sign`](hooks.md#sign) |
 | `on_failure: str` | `"closed"` | what becomes of pods when it fails: `"closed"`, `"open"` or `"skip:3"` |
+| `pre_bind_timeout_seconds: float` | `600` | after how long its [`pre_bind`](hooks.md#pre_bind) is cancelled |
 | `run_once_per_process: bool` | `False` | whether [`run`](hooks.md#run) runs for the first profile only |
 | `run_on_leader_only: bool` | `False` | whether [`run`](hooks.md#run) runs only while this replica leads |
 

@@ -171,3 +171,5 @@ BLOCKING_LOG_INTERVAL_SECONDS: Final = 60.0
 HOOK_SECONDS: Final = 60.0
 """A bind, post_bind or post_filter that is awaited longer is cancelled; what it waits for at the API server or at
 extenders through its handle does not count, because that has limits of its own."""
+PRE_BIND_SECONDS: Final = 600.0
+"""The same for pre_bind, unless its plugin says otherwise: as long as VolumeBinding waits for volumes by default."""

@@ -15,7 +15,8 @@ the name of a hook but is not marked is logged then; if it would be the only hoo
 All hooks run in one thread, so while one computes, or sleeps without ``await``, nothing else runs: one that takes 100
 ms or more (``--plugin-blocking-budget``) is named in the log, with the line where it stood. A post_filter, bind or
 post_bind that is awaited for more than 60 s is cancelled, and has failed unless it returns all the same; what it waits
-for in the handle's ``bind``, ``preempt`` and ``process_preemption`` does not count.
+for in the handle's ``bind``, ``preempt`` and ``process_preemption`` does not count. A pre_bind has 600 s, because
+something may have to be made, or what the class attribute ``pre_bind_timeout_seconds`` says.
 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its FailedScheduling event and its condition name the plugin and what was wrong, and the log
@@ -316,6 +317,9 @@ class ExtensionPoints:
     @hookspec
     def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Do what must be done before the pod can run on the node. May be ``async``.
+
+        After a minute a warning in the log names pod and plugin; after 600 s, or what the class attribute
+        ``pre_bind_timeout_seconds`` says, it is cancelled, and the attempt has failed.
 
         When: when all plugins have permitted the pod; not for plugins whose pre_bind_pre_flight returned `SKIP`.
         Return: None when it is done; a rejecting Status ends the attempt.

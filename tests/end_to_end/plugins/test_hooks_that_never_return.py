@@ -7,9 +7,10 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon.limits import HOOK_SECONDS, MAX_PARALLEL_BINDS
+from trio_sched.daemon.limits import HOOK_SECONDS, MAX_PARALLEL_BINDS, PRE_BIND_SECONDS
+from trio_sched.engine.hooks.plugin_errors import BadPlugin
 from trio_sched.plugin_api import SKIP, Diagnosis, Pod, PostFilterResult, Status, hookimpl
-from trio_sched.testing import node, pod
+from trio_sched.testing import make_plugin, node, pod
 from trio_sched.testing.cluster import virtual_cluster
 
 BIND_FIRST = """
@@ -163,7 +164,7 @@ async def test_a_pre_bind_may_take_longer(autojump_clock: MockClock) -> None:
     class Slow(PluginBase):
         @hookimpl
         async def pre_bind(self, pod: Pod) -> None:
-            await trio.sleep(10 * HOOK_SECONDS)
+            await trio.sleep(9 * HOOK_SECONDS)
 
     async with virtual_cluster(nodes=1, plugins=[Slow]) as cluster:
         await cluster.create(pod("p"))
@@ -183,3 +184,43 @@ async def test_a_scheduler_that_stops_does_not_wait_for_hooks_that_never_return(
         start = trio.current_time()
         await cluster.stop_scheduler()
         assert trio.current_time() - start < HOOK_SECONDS
+
+
+class Preparing(PluginBase):
+    @hookimpl
+    async def pre_bind(self, pod: Pod) -> None:
+        if pod.labels.get("stuck"):
+            await trio.sleep_forever()
+
+
+@pytest.mark.parametrize(("declared", "limit"), [(None, PRE_BIND_SECONDS), (90, 90)])
+async def test_a_pre_bind_that_never_returns_is_named_and_then_cancelled(
+    declared: float | None, limit: float, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Patient(Preparing):
+        pre_bind_timeout_seconds = declared
+
+    async with virtual_cluster(nodes=1, plugins=[Patient]) as cluster:
+        await cluster.create(pod("stuck", labels={"stuck": "yes"}))
+        await cluster.create(pod("p"))
+        await trio.sleep(limit - 1)
+        assert cluster.pod("p").node_name == "node-1"
+        assert cluster.events("FailedScheduling") == []
+        waits = "plugin Patient: pod default/stuck still waits for its pre_bind, which is cancelled when"
+        assert caplog.messages.count(f"{waits} it takes longer than {limit:g} s") == 1
+        await trio.sleep(2)
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message.startswith(
+            f'running PreBind plugin "Patient": pre_bind took longer than {limit:g} s and was'
+        )
+        (condition,) = [one for one in cluster.pod("stuck").status.conditions if one.type == "PodScheduled"]
+        assert (condition.status, condition.reason) == ("False", "SchedulerError")
+
+
+@pytest.mark.parametrize("declared", [0, -1, "60", True, float("nan"), float("inf"), 1e9])
+def test_a_limit_of_pre_bind_that_is_none_is_refused(declared: object) -> None:
+    class Patient(Preparing):
+        pre_bind_timeout_seconds = declared
+
+    with pytest.raises(BadPlugin, match="its pre_bind_timeout_seconds must be a number of seconds, more than 0"):
+        make_plugin(Patient)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import trio
-from real_servers import Files, StartServer, on_both, real_server
+from real_servers import Files, StartServer, eventually, on_both, real_server
 
 from contrib.benchmarks.real.servers import ADMIN_TOKEN, SCHEDULER_TOKEN
 from contrib.benchmarks.scheduler_process import write_kubeconfig
@@ -71,7 +71,14 @@ async def test_the_migration_page_tries_a_cluster_with_static_and_finished_pods(
             spec = {"containers": [container], "nodeName": f"n{number}", "tolerations": [{"operator": "Exists"}]}
             await server.request("POST", pods, {"metadata": static, "spec": spec})
         spec = {"containers": [container], "nodeName": "n0"}
-        ended = await server.request("POST", pods, {"metadata": {"name": "ended"}, "spec": spec})
+        await server.request("POST", pods, {"metadata": {"name": "ended"}, "spec": spec})
+
+        async def is_running() -> bool:
+            return (await server.request("GET", f"{pods}/ended"))["status"]["phase"] == "Running"
+
+        if start_server is not real_server:  # which has no kubelets
+            await eventually(is_running, within_seconds=10)
+        ended = await server.request("GET", f"{pods}/ended")
         await server.request("PUT", f"{pods}/ended/status", {**ended, "status": {"phase": "Succeeded"}})
         await server.create_pods("web", server.nodes, cpu="10")  # each fits beside a static pod
         code, printed, said = await simulated(tmp_path, files, server.url, ADMIN_TOKEN, *options_of_the_page(config))

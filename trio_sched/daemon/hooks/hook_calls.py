@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from trio_sched.daemon.hooks.hook_time_limit import HookScope, current_hook_scope
-from trio_sched.daemon.limits import HOOK_SECONDS
+from trio_sched.daemon.limits import HOOK_SECONDS, PRE_BIND_SECONDS
 from trio_sched.engine.evaluation.hook_steps import HookSteps
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookTimedOut
 from trio_sched.engine.hooks.measurements import ERROR, ObserveCall, label_or_error
 from trio_sched.engine.hooks.plugin_calls import HookCall, HookResult
 from trio_sched.interrupts import is_interrupt
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -43,18 +46,19 @@ async def observed_call(call: HookCall, observe: ObserveCall) -> HookResult:
 
 
 def make_call(call: HookCall) -> Awaitable[HookResult]:
-    """Make one call, and await what it returns if that can be awaited; not for ever, except for pre_bind.
+    """Make one call, and await what it returns if that can be awaited; not for ever.
 
     Raises:
         trio.Cancelled: this task is cancelled.
         KeyboardInterrupt: it came to the process, not from the plugin.
     """
-    # The requests of built-in plugins have limits of their own. As to pre_bind: a volume may be provisioned for ten
-    # minutes, in a task that holds up no other pod.
+    # The requests of built-in plugins have limits of their own.
     around = current_hook_scope()
     is_used_up = around is not None and around.cancel_called
-    if (call.hook.built_in or call.hook.hook == "pre_bind") and not is_used_up:
+    if call.hook.built_in and not is_used_up:
         return _make_call(call)
+    if call.hook.hook == "pre_bind" and not is_used_up:
+        return _make_pre_bind(call)
     return _make_call_in_time(call, around, is_used_up=is_used_up)
 
 
@@ -64,6 +68,33 @@ async def _make_call_in_time(call: HookCall, around: HookScope | None, *, is_use
     with HookScope(shield=is_used_up) as scope:  # of a hook that was late and has succeeded the next one gets its time
         return await _make_limited_call(call, scope)
     return HookResult(error=HookTimedOut(HOOK_SECONDS))
+
+
+async def _make_pre_bind(call: HookCall) -> HookResult:
+    """Make a call of pre_bind, which holds up no other pod, and may have something made that takes minutes."""
+    limit = PRE_BIND_SECONDS if call.hook.timeout_seconds is None else call.hook.timeout_seconds
+    result: HookResult | None = None
+    with trio.move_on_after(limit) as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_warn_of_pre_bind, call, limit)
+            result = await _make_call(call)
+            nursery.cancel_scope.cancel()
+    if result is None or (result.error is not None and scope.cancel_called):
+        return HookResult(error=HookTimedOut(limit))
+    return result
+
+
+async def _warn_of_pre_bind(call: HookCall, limit: float) -> None:
+    """Say that a pod waits, long before its attempt ends for it."""
+    pod: Any = call.args[0]
+    await trio.sleep(min(HOOK_SECONDS, limit / 2))
+    log.warning(
+        "plugin %s: pod %s still waits for its pre_bind, which is cancelled when it takes longer than %g s",
+        call.hook.plugin,
+        pod.key,
+        limit,
+        extra={"plugin": call.hook.plugin, "hook": call.hook.hook, "distribution": call.hook.source},
+    )
 
 
 async def _make_limited_call(call: HookCall, scope: HookScope) -> HookResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from attrs import define, field
 
@@ -25,6 +25,10 @@ class Guard(Protocol):
         """A call of *hook* has not failed."""
 
 
+PRE_BIND_TIMEOUT: Final = "pre_bind_timeout_seconds"
+"""The attribute with which a plugin says how long its pre_bind may be awaited."""
+
+
 @define(eq=False)
 class BoundHook:
     """One plugin's implementation of one hook."""
@@ -42,6 +46,8 @@ class BoundHook:
     """Set on hooks that are awaited, of plugins that do not always fail closed."""
     code: CodeType | None = None
     """The code of the plugin's own function, if it is a plugin of another package."""
+    timeout_seconds: float | None = None
+    """How long it may be awaited, if the plugin says so."""
     _wrappers: tuple[Wrapper, ...] = field(default=(), init=False)
     """The innermost first."""
     _unwrapped: HookFunction | None = field(default=None, init=False)

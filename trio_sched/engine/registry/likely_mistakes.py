@@ -14,6 +14,7 @@ _ATTRIBUTES: Final = (
     "Args",
     "depends_on",
     "on_failure",
+    "pre_bind_timeout_seconds",
     "requires_api",
     "run_on_leader_only",
     "run_once_per_process",

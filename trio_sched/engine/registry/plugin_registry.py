@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.engine.hooks.bound_hooks import PRE_BIND_TIMEOUT
 from trio_sched.engine.hooks.failure_policy import check_failure_policy, read_failure_policy
 from trio_sched.engine.hooks.plugin_errors import (
     AmbiguousPlugin,
@@ -47,6 +48,7 @@ Exclusion = Callable[[str, EntryPoint], str]
 """Says by which flag the plugin of a name and an entry point is excluded; empty if it is not."""
 
 _MAX_NAME: Final = 200
+_LONGEST_TIMEOUT_SECONDS: Final = 86_400
 _IMPL_MARK = f"{PROJECT}_impl"
 _MRO: Final[Any] = type.__dict__["__mro__"]
 _ATTRIBUTES: Final[Any] = type.__dict__["__dict__"]
@@ -325,6 +327,10 @@ def check_attributes(name: str, source: str, plugin: object) -> None:
         value = _value(plugin, flag)
         if value is not None and not isinstance(value, bool):
             raise BadPlugin(name, source, f"its {flag} must be True or False; it is {value!r}")
+    seconds = _value(plugin, PRE_BIND_TIMEOUT)
+    if seconds is not None and not (type(seconds) in (int, float) and 0 < seconds <= _LONGEST_TIMEOUT_SECONDS):
+        what = f"a number of seconds, more than 0 and at most {_LONGEST_TIMEOUT_SECONDS}"
+        raise BadPlugin(name, source, f"its {PRE_BIND_TIMEOUT} must be {what}; it is {seconds!r}")
     _check_writes(name, source, plugin)
     _check_on_failure(name, source, plugin)
 

@@ -15,7 +15,7 @@ import pluggy
 from attrs import define, field, fields
 
 from trio_sched.config.resolved_profile import ResolvedProfile
-from trio_sched.engine.hooks.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
+from trio_sched.engine.hooks.bound_hooks import PRE_BIND_TIMEOUT, BoundHook, FilterHook, HookFunction, ScoreHook
 from trio_sched.engine.hooks.failure_guard import FailureGuard, FailureGuards
 from trio_sched.engine.hooks.guarded_hooks import guarded
 from trio_sched.engine.hooks.hook_failure import describe_error, place_in_plugin
@@ -229,7 +229,8 @@ def build_profile(
         if function is None:
             return None
         guard = guards.get(plugin) if hook in ASYNC_HOOKS else None
-        return BoundHook(plugin, hook, function, sources[plugin], plugin in built_in, guard, code(plugin, hook))
+        limit = getattr(instances[plugin], PRE_BIND_TIMEOUT, None) if hook == "pre_bind" else None
+        return BoundHook(plugin, hook, function, sources[plugin], plugin in built_in, guard, code(plugin, hook), limit)
 
     def at_point(point: str, hook: str | None = None) -> tuple[BoundHook, ...]:
         found = (bound(plugin, hook or point) for plugin in selected.get(point, ()))
