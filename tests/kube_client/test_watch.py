@@ -536,14 +536,14 @@ async def test_objects_are_transformed_before_they_are_delivered(autojump_clock:
     ]
 
 
-async def test_keep_whole_stores_the_json_of_each_object(autojump_clock: MockClock) -> None:
+async def test_keep_raw_stores_the_json_of_each_object(autojump_clock: MockClock) -> None:
     seen: list[tuple[str, Any]] = []
 
     def keep(decoded: Pod, raw: bytes) -> Pod:
         seen.append((decoded.name, json.loads(raw)["spec"].get("hostname")))
         return decoded
 
-    kind = Kind(version="v1", plural="pods", namespaced=True, type=Pod, keep_whole=keep)
+    kind = Kind(version="v1", plural="pods", namespaced=True, type=Pod, keep_raw=keep)
     events = (
         line("ADDED", pod("c", 11, hostname="z"))
         + line("MODIFIED", pod("c", 12, nodeName=5))

@@ -37,7 +37,7 @@ class Kind(Generic[T]):
         field_selector: of list and watch.
         transform: called with every object that is listed or watched, and with its version before if there is one;
             returns the object to use instead, for instance one that shares with others what is the same.
-        keep_whole: called with every object and the JSON it was decoded from; returns the object to use instead, for
+        keep_raw: called with every object and the JSON it was decoded from; returns the object to use instead, for
             instance one that keeps the JSON. With it every object is decoded one by one, which takes longer.
     """
 
@@ -48,7 +48,7 @@ class Kind(Generic[T]):
     group: str = ""
     field_selector: str = ""
     transform: Callable[[T, T | None], T] | None = None
-    keep_whole: Callable[[T, bytes], T] | None = None
+    keep_raw: Callable[[T, bytes], T] | None = None
 
     @property
     def api_version(self) -> str:

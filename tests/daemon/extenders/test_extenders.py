@@ -209,14 +209,14 @@ def test_nodes_are_kept_whole_only_if_an_extender_is_sent_them() -> None:
     unneeded = [Config(filter_verb="f", node_cache_capable=True), Config(bind_verb="b"), Config(preempt_verb="p")]
     assert node_kind(unneeded) is NODE_KIND
     for config in (Config(filter_verb="f"), Config(prioritize_verb="p")):
-        assert node_kind([*unneeded, config]).keep_whole is not None
+        assert node_kind([*unneeded, config]).keep_raw is not None
 
 
 def test_pods_are_kept_whole_while_pending_and_as_victims_if_needed() -> None:
     waiting, running, foreign = pod("w"), pod("r", node_name="a"), pod("f", scheduler_name="other")
 
     def keeps_whole(*configs: Config) -> list[bool]:
-        keep = pod_kind(configs).keep_whole
+        keep = pod_kind(configs).keep_raw
         assert keep is not None
         return [isinstance(keep(one, b"{}"), RawPod) for one in (waiting, running, foreign)]
 

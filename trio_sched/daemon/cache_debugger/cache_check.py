@@ -185,7 +185,7 @@ class CacheCheck:
 
     async def _compare_with_list(self, reflector: Reflector[Any], found: Drift) -> None:
         """List the metadata of all objects; what differs for longer than a watch takes is listed again in full."""
-        kind: Kind[Any] = evolve(reflector.kind, type=MetadataOnly, transform=None, keep_whole=None)
+        kind: Kind[Any] = evolve(reflector.kind, type=MetadataOnly, transform=None, keep_raw=None)
         listed: dict[_Key, ObjectMeta] = {}
         await list_pages(
             self.assembly.clients.main,

@@ -18,7 +18,7 @@ def node_kind(configs: Iterable[ExtenderConfig]) -> Kind[Node]:
     """How to watch nodes: with their whole JSON if it is sent to some extender."""
     for config in configs:
         if not config.node_cache_capable and (config.filter_verb or config.prioritize_verb):
-            return evolve(NODE_KIND, keep_whole=keep_raw_node)
+            return evolve(NODE_KIND, keep_raw=keep_raw_node)
     return NODE_KIND
 
 
@@ -28,7 +28,7 @@ def pod_kind(configs: Iterable[ExtenderConfig]) -> Kind[Pod]:
     if not asked:
         return POD_KIND
     all_pods = any(config.preempt_verb and not config.node_cache_capable for config in asked)
-    return evolve(POD_KIND, keep_whole=partial(_keep_if_sent, all_pods))
+    return evolve(POD_KIND, keep_raw=partial(_keep_if_sent, all_pods))
 
 
 def _keep_if_sent(all_pods: bool, pod: Pod, raw: bytes) -> Pod:

@@ -189,5 +189,5 @@ def kind_of_declared(resource: CustomResource[Any]) -> Kind[Any]:
         plural=resource.plural,
         namespaced=resource.namespaced,
         type=CustomHead,
-        keep_whole=decode,
+        keep_raw=decode,
     )

@@ -99,7 +99,7 @@ class Codec(Generic[T]):
         Raises:
             UndecodableObject: it is not a list at all.
         """
-        if self.kind.keep_whole is not None:
+        if self.kind.keep_raw is not None:
             return self._page_one_by_one(body)
         try:
             listing = with_deep_recursion(self._list.decode, body)
@@ -114,7 +114,7 @@ class Codec(Generic[T]):
 
         The first line that is no event at all is the last one, with an empty type.
         """
-        if self.kind.keep_whole is not None:
+        if self.kind.keep_raw is not None:
             return self._events_one_by_one(lines)
         try:
             events = self._event.decode_lines(lines)
@@ -151,8 +151,8 @@ class Codec(Generic[T]):
 
     def _read(self, raw: bytes | Raw) -> T:
         decoded = decode_deep(self._object.decode, bytes(raw))
-        keep_whole = self.kind.keep_whole
-        return decoded if keep_whole is None else with_deep_recursion(keep_whole, decoded, bytes(raw))
+        keep_raw = self.kind.keep_raw
+        return decoded if keep_raw is None else with_deep_recursion(keep_raw, decoded, bytes(raw))
 
     def _page_one_by_one(self, body: bytes) -> Page[T]:
         try:

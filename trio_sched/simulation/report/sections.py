@@ -253,6 +253,12 @@ def _nodes(outcome: Outcome, most_rows: int | None, *, every_node: bool) -> Sect
     )
 
 
+_FRAGMENTED: Final = (
+    "Fragmented is the share of what is free that lies on nodes without room for a typical pod: the median of the pods "
+    "that request this resource."
+)
+
+
 def _node_groups(key: str, title: str, head: str, groups: Sequence[NodeGroup], resources: tuple[str, ...]) -> Section:
     rows = []
     for group in groups:
@@ -269,8 +275,7 @@ def _node_groups(key: str, title: str, head: str, groups: Sequence[NodeGroup], r
         numbers=("Nodes", *heads),
         rows=rows,
         is_shown=key == "pools" or {group.name for group in groups} != {"-"},
-        note="Fragmented is the share of what is free that lies on nodes without room for a typical pod: "
-        "the median of the pods that request this resource.",
+        note=_FRAGMENTED if key == "pools" else "",
     )
 
 

@@ -11,7 +11,7 @@ from trio_sched.simulator.controllers.event_expiry import EventExpiry
 from trio_sched.simulator.controllers.garbage import GarbageCollector
 from trio_sched.simulator.controllers.namespace_objects import NamespaceObjectController
 from trio_sched.simulator.controllers.nodes.node_lifecycle import NodeLifecycleController
-from trio_sched.simulator.controllers.nodes.orphaned_pods import PodsOfLostNodes
+from trio_sched.simulator.controllers.nodes.orphaned_pods import OrphanedPods
 from trio_sched.simulator.controllers.nodes.taint_eviction import TaintEviction
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.quotas import QuotaController
@@ -94,5 +94,5 @@ def _of_workloads(server: ApiServer) -> list[Controller]:
         NodeLifecycleController(server),
         QuotaController(server),
         TaintEviction(server),
-        PodsOfLostNodes(server),
+        OrphanedPods(server),
     ]

@@ -30,7 +30,7 @@ def is_out_of_service(node: Json) -> bool:
 
 
 @define(eq=False)
-class PodsOfLostNodes(Controller):
+class OrphanedPods(Controller):
     """Removes the pods of nodes whose deletion was seen, and those being deleted on nodes out of service or on none.
 
     A node that comes back keeps its pods.
