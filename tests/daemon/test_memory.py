@@ -93,7 +93,9 @@ def test_memory_is_returned_at_once_when_the_process_has_grown() -> None:
 
 
 def test_without_that_function_memory_is_left_as_it_is() -> None:
-    memory.Trim(None, lambda: 100 * MIB).look()
+    looked: list[int] = []
+    memory.Trim(None, lambda: looked.append(1) or 100 * MIB).look()
+    assert looked == []
 
 
 def test_the_thresholds_can_be_set_more_than_once() -> None:

@@ -117,6 +117,7 @@ async def test_a_client_that_leaves_responses_unread_is_cut_off(monkeypatch: pyt
         with trio.fail_after(10):
             await read_to_end(stream)
         await stage.until_connections(0)
+        assert not stage.server.connections
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -140,8 +141,9 @@ async def test_the_first_header_without_end_ends_its_connection(continuations: l
         with suppress(trio.BrokenResourceError):
             await stream.send_all(sent)
         with trio.fail_after(5):
-            await read_to_end(stream)
+            answered = await read_to_end(stream)
         await stage.until_connections(0)
+        assert b"200" not in answered
 
 
 async def test_headers_that_are_small_only_when_compressed_end_their_connection() -> None:

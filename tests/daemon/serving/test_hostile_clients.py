@@ -142,6 +142,7 @@ async def test_who_does_not_read_does_not_delay_the_end(monkeypatch: pytest.Monk
         stage.stop.set()
         with trio.fail_after(2):
             await stage.until_connections(0)
+        assert len(await read_to_end(stream)) < 30_000_000  # it was cut off
 
 
 async def test_who_does_not_read_does_not_delay_the_loss_of_the_lease() -> None:
@@ -155,6 +156,7 @@ async def test_who_does_not_read_does_not_delay_the_loss_of_the_lease() -> None:
             await trio.sleep(0.2)
             stage.scope.cancel()
             await trio.sleep_forever()
+    assert stage.scope.cancelled_caught
 
 
 async def test_the_oldest_idle_connection_makes_room_for_a_new_one() -> None:
@@ -323,8 +325,9 @@ async def test_a_window_that_stays_closed_ends_the_connection(monkeypatch: pytes
         stream, client = await stage.connect(alpn="h2"), http2_client()
         ask(client, 1)
         await stream.send_all(client.data_to_send())
-        await read_to_end(stream)
+        received = await read_to_end(stream)
         await stage.until_connections(0)
+        assert len(received) < 3_000_000
 
 
 async def test_after_a_401_an_http2_connection_is_ended_in_order() -> None:

@@ -341,7 +341,9 @@ class Constructed:
 @pytest.mark.parametrize("hook", ["post_filter", "pre_bind", "bind", "post_bind", "run"])
 def test_hooks_that_may_take_time_can_be_async(hook: str) -> None:
     copy = FunctionType(_later.__code__, _later.__globals__, hook)
-    PluginRegistry.of([]).add(type("Mine", (Constructed,), {"name": "Mine", hook: hookimpl(copy)}))
+    registry = PluginRegistry.of([])
+    registry.add(type("Mine", (Constructed,), {"name": "Mine", hook: hookimpl(copy)}))
+    assert "Mine" in registry.names
 
 
 @pytest.mark.parametrize(

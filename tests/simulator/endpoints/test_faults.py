@@ -54,13 +54,14 @@ async def test_watches_and_lists_are_told_apart(api: Api, server: ApiServer) -> 
 async def test_clearing_removes_all_faults(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(100)
     server.faults.clear()
-    await api("GET", "/api/v1/pods")
+    assert (await api("GET", "/api/v1/pods"))["items"] == []
 
 
 async def test_discovery_and_access_reviews_have_no_faults(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(100)
-    await api("GET", "/apis")
-    await api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})
+    assert (await api("GET", "/apis"))["kind"] == "APIGroupList"
+    review = await api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})
+    assert review["status"]["allowed"] is True
 
 
 async def test_reviews_that_servers_ask_for_can_fail(server: ApiServer, api: Api) -> None:

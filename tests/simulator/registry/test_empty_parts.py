@@ -59,7 +59,8 @@ async def test_what_may_not_change_may_become_empty() -> None:
     spec = {**deployment()["spec"], "serviceName": "web"}
     created = await api("POST", path, {"metadata": {"name": "db"}, "spec": spec})
     created["spec"]["selector"]["matchExpressions"] = []
-    await api("PUT", f"{path}/db", created)
+    changed = await api("PUT", f"{path}/db", created)
+    assert changed["spec"]["selector"].keys() == {"matchLabels"}
 
 
 def test_manifests_are_the_same_as_requests(tmp_path: Path) -> None:
