@@ -86,8 +86,8 @@ async def _make_pre_bind(call: HookCall) -> HookResult:
 
 async def _warn_of_pre_bind(call: HookCall, limit: float) -> None:
     """Say that a pod waits, long before its attempt ends for it."""
-    pod: Any = call.args[0]
     await trio.sleep(min(HOOK_SECONDS, limit / 2))
+    pod: Any = call.args[0]
     log.warning(
         "plugin %s: pod %s still waits for its pre_bind, which is cancelled when it takes longer than %g s",
         call.hook.plugin,
