@@ -5,11 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from plugins_builtin._affinity_clauses import affinity_clauses, selector_clauses
 from plugins_builtin._node_inclusion import required_matches, required_node_selector
 from plugins_builtin._normalize import default_normalize
 from trio_sched.plugin_api import (
     SKIP,
     Action,
+    Clause,
     CycleState,
     EventRegistration,
     Handle,
@@ -86,6 +88,11 @@ class NodeAffinity:
         if self._added_required is not None:
             codes[~match_node_selector(self._added_required, nodes)] = _ENFORCED
         return Verdicts(codes, _STATUSES.__getitem__)
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each label of the node selector, each requirement of the required affinity."""
+        return [*selector_clauses(pod, nodes), *affinity_clauses(pod, nodes)]
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +10,10 @@ import numpy as np
 from trio_sched.plugin_api import (
     SKIP,
     Action,
+    BoolArray,
+    Change,
+    Clause,
+    Container,
     CycleState,
     EventRegistration,
     Handle,
@@ -19,9 +24,12 @@ from trio_sched.plugin_api import (
     Resource,
     Status,
     Verdicts,
+    edit_pod,
     hookimpl,
     host_ports,
     on,
+    replace_fields,
+    some_names,
     unschedulable,
 )
 
@@ -54,6 +62,21 @@ class NodePorts:
         return Verdicts.where(passes, unschedulable(REASON))
 
     @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each host port that is in use."""
+        for (protocol, port), wanted in _addresses_by_port(pod).items():
+            fails = np.zeros(len(nodes), dtype=np.bool_)
+            for position, addresses in nodes.host_port_users(protocol, port):
+                fails[position] = _conflict(wanted, addresses)
+            yield Clause(
+                reason="HostPortInUse",
+                title=f"host port {port}/{protocol}",
+                fails=fails,
+                cause=partial(_users_of, nodes, protocol, port, fails),
+                changes=partial(_without_port, pod, protocol, port),
+            )
+
+    @hookimpl
     def sign(self, pod: Pod) -> Hashable:
         """The host ports."""
         return host_ports(pod)
@@ -75,6 +98,44 @@ def _addresses_by_port(pod: Pod) -> dict[tuple[str, int], set[str]]:
 def _conflict(wanted: AbstractSet[str], taken: AbstractSet[str]) -> bool:
     """Whether one of the addresses, of the same port, is in both, or all are. Both have at least one."""
     return _ANY_ADDRESS in wanted or _ANY_ADDRESS in taken or not wanted.isdisjoint(taken)
+
+
+def _users_of(nodes: NodeColumns, protocol: str, port: int, fails: BoolArray, otherwise: BoolArray) -> str:
+    where = otherwise & fails if (otherwise & fails).any() else fails
+    positions = np.flatnonzero(where).tolist()
+    users = []
+    for position in positions[:3]:
+        node = nodes.node(position)
+        users += [
+            f"{pod.key} on {node.name}"
+            for pod in node.pods
+            if any(one.port == port and one.protocol == protocol for one in host_ports(pod))
+        ][:1]
+    return f"host port {port}/{protocol} is in use on {len(positions)} node(s): by {some_names(users)}"
+
+
+def _without_port(pod: Pod, protocol: str, port: int, _nodes: BoolArray) -> Iterable[Change]:
+    def without(containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
+        return None if containers is None else tuple(_container_without_port(one, protocol, port) for one in containers)
+
+    def changed(one: Pod) -> Pod:
+        spec = replace_fields(
+            one.spec, containers=without(one.spec.containers), init_containers=without(one.spec.init_containers)
+        )
+        return replace_fields(one, spec=spec)
+
+    if not pod.spec.host_network:  # then each port of a container is one of the node
+        yield Change(title=f"no host port {port}/{protocol}", edits=(edit_pod(pod, changed),))
+
+
+def _container_without_port(container: Container, protocol: str, port: int) -> Container:
+    ports = tuple(
+        replace_fields(one, host_port=0, host_ip="")
+        if one.host_port == port and (one.protocol or "TCP") == protocol
+        else one
+        for one in container.ports or ()
+    )
+    return replace_fields(container, ports=ports or None)
 
 
 def _port_was_freed(pod: Pod, old: Pod, new: None) -> Hint:

@@ -5,8 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from plugins_builtin._taint_clauses import cordoned
 from trio_sched.plugin_api import (
     Action,
+    Clause,
     CycleState,
     EventRegistration,
     Handle,
@@ -43,6 +45,11 @@ class NodeUnschedulable:
         if self._tolerates(pod):
             return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unresolvable(REASON))
         return Verdicts.where(~nodes.unschedulable, unresolvable(REASON))
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Cordoned nodes."""
+        return [cordoned(nodes, nodes.unschedulable)]
 
     def _tolerates(self, pod: Pod) -> bool:
         return any(t.tolerates(_UNSCHEDULABLE_TAINT, numeric=self._numeric) for t in pod.spec.tolerations or ())

@@ -7,8 +7,10 @@ import numpy as np
 
 from plugins_builtin._node_inclusion import match_tolerated, tolerates_all
 from plugins_builtin._normalize import default_normalize
+from plugins_builtin._taint_clauses import taint_clauses
 from trio_sched.plugin_api import (
     Action,
+    Clause,
     CycleState,
     EventRegistration,
     Handle,
@@ -49,6 +51,11 @@ class TaintToleration:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes with an untolerated NoSchedule or NoExecute taint fail."""
         return Verdicts.where(match_tolerated(pod, nodes, numeric=self._numeric), unresolvable(REASON))
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each taint that the pod does not tolerate."""
+        return list(taint_clauses(pod, nodes, self._tolerations(pod)))
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import frozen
 
+from plugins_builtin.resources.resource_clauses import resource_clause, too_many_pods
 from plugins_builtin.resources.resource_scores import ResourceScorer
 from plugins_builtin.resources.resources import (
     DEVICE_CLASS_PREFIX,
@@ -18,6 +19,7 @@ from plugins_builtin.resources.resources import (
 from trio_sched.plugin_api import (
     Action,
     BoolArray,
+    Clause,
     CycleState,
     EventRegistration,
     Handle,
@@ -129,6 +131,15 @@ class NodeResourcesFit:
                     codes[insufficient] |= _insufficient(i)
                     codes[insufficient & (request.amount > has)] |= _unresolvable(i)
         return Verdicts(codes, lambda code: _explain(code, requests))
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each request that is more than what is free, and the number of pods."""
+        yield too_many_pods(nodes)
+        for request in self._to_filter(self._requests(pod)):
+            has, used = nodes.allocatable_of(request.name), nodes.requested_of(request.name)
+            fails = _is_insufficient(request, has, used)
+            yield resource_clause(pod, nodes, request.name, request.amount, fails, self._options)
 
     # --- score ------------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,18 @@ import numpy as np
 from attrs import define, frozen
 
 from plugins_builtin.spreading.match_counts import MatchCounts
+from plugins_builtin.spreading.pod_affinity_clauses import (
+    affinity_clause,
+    anti_affinity_clause,
+    existing_clause,
+    stated_terms,
+)
 from trio_sched.plugin_api import (
     SKIP,
     Action,
     AffinityTerm,
     BoolArray,
+    Clause,
     CodeArray,
     CycleState,
     EventRegistration,
@@ -226,6 +233,25 @@ class InterPodAffinity:
             found = table[nodes.label_values(key)]
             codes = found if codes is None else np.maximum(codes, found)
         return Verdicts(np.zeros(len(nodes), dtype=np.int8) if codes is None else codes, _STATUSES.__getitem__)
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each required term of the pod, and the anti-affinity of running pods."""
+        pre_filtered: _PreFilterState | None = state.get(_FILTER_KEY)
+        if pre_filtered is None:
+            return
+        is_first = pre_filtered.matches_own_affinity and not any(c.total for c in pre_filtered.affinity_counts)
+        stated, selector = stated_terms(pod, "pod_affinity"), pre_filtered.affinity_selector
+        if selector is not None:
+            for term, counts in zip(stated, pre_filtered.affinity_counts, strict=True):
+                yield affinity_clause(pod, nodes, term, selector, counts, is_first=is_first, is_only=len(stated) == 1)
+        for term, (matching, counts) in zip(
+            stated_terms(pod, "pod_anti_affinity"), pre_filtered.anti_affinity_counts, strict=True
+        ):
+            yield anti_affinity_clause(pod, nodes, term, matching, counts)
+        for key, (existing, assumed) in pre_filtered.existing_anti_affinity_counts.items():
+            of_domain = _sum(existing, assumed, key, nodes)
+            yield existing_clause(pod, nodes, key, of_domain, pre_filtered.namespace_labels)
 
     # --- score ------------------------------------------------------------------------------------------------------
 

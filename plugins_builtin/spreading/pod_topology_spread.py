@@ -18,11 +18,13 @@ from plugins_builtin._node_inclusion import (
     tolerates_all,
 )
 from plugins_builtin.spreading.match_counts import MatchCounts
+from plugins_builtin.spreading.spread_clauses import spread_clause, stated_constraints
 from plugins_builtin.spreading.spread_constraints import HARD, HOSTNAME, SOFT, WATCHED, Constraint, Constraints
 from trio_sched.plugin_api import (
     SKIP,
     Action,
     BoolArray,
+    Clause,
     CodeArray,
     CycleState,
     EventRegistration,
@@ -40,6 +42,7 @@ from trio_sched.plugin_api import (
     SizedCache,
     Status,
     Tolerations,
+    TopologySpreadConstraint,
     Verdicts,
     failure,
     hookimpl,
@@ -231,6 +234,20 @@ class PodTopologySpread:
             codes = found if codes is None else np.where(codes, codes, found)
         assert codes is not None
         return Verdicts(codes, _STATUSES.__getitem__)
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each hard constraint."""
+        pre_filtered: _PreFilterState | None = state.get(_HARD_KEY)
+        if pre_filtered is None:
+            return
+        stated: list[TopologySpreadConstraint | None] = [*stated_constraints(pod)]
+        if len(stated) != len(pre_filtered.constraints):  # the profile's defaults
+            stated = [None] * len(pre_filtered.constraints)
+        for constraint, counts, itself, one in zip(
+            pre_filtered.constraints, pre_filtered.match_counts, pre_filtered.matches_itself, stated, strict=True
+        ):
+            yield spread_clause(pod, nodes, constraint, counts, itself, one)
 
     # --- score ------------------------------------------------------------------------------------------------------
 

@@ -17,10 +17,12 @@ from plugins_builtin.volumes.csi_translation import (
     inline_handle,
     volume_handle,
 )
+from plugins_builtin.volumes.volume_clauses import claim_clauses
 from plugins_builtin.volumes.volumes import claim_name, claim_not_found, is_claim, not_owned
 from trio_sched.plugin_api import (
     SKIP,
     Action,
+    Clause,
     CSIDriver,
     CSINode,
     CycleState,
@@ -127,6 +129,11 @@ class NodeVolumeLimits:
                     statuses.append(status)
                 codes[position] = 1 + statuses.index(status)
         return Verdicts(codes, lambda code: statuses[code - 1], may_fail=True)
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Claims that the limits cannot be counted for; for the limits themselves the status says enough."""
+        return list(claim_clauses(pod, self._handle))
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

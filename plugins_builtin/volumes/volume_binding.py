@@ -12,6 +12,7 @@ from plugins_builtin.volumes.csi_translation import MIGRATED_PLUGINS
 from plugins_builtin.volumes.pod_volumes import PodVolumeClaims, PodVolumesByNode
 from plugins_builtin.volumes.storage_index import StorageIndex
 from plugins_builtin.volumes.storage_scores import StorageScorer
+from plugins_builtin.volumes.volume_clauses import bound_clause, claim_clauses, unbound_clause
 from plugins_builtin.volumes.volume_reservation import BindingFailed, Reservation, bind_volumes
 from plugins_builtin.volumes.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -26,6 +27,7 @@ from plugins_builtin.volumes.volumes import (
 from trio_sched.plugin_api import (
     SKIP,
     Action,
+    Clause,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -142,6 +144,20 @@ class VolumeBinding:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes must match the affinity of bound volumes, and have an existing or new volume for each unbound claim."""
         return self._find(state.read(_CLAIMS), nodes).verdicts
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each claim that has no volume, or whose volume is not to be had on some nodes."""
+        yield from claim_clauses(pod, self._handle)
+        claims: PodVolumeClaims | None = state.get(_CLAIMS)
+        for claim in claims.bound if claims is not None else ():
+            fails = ~self._find(PodVolumeClaims(bound=[claim]), nodes).verdicts.passes
+            if self._volumes.get(claim.spec.volume_name) is not None:
+                yield bound_clause(self._handle, nodes, claim, fails)
+        for claim in claims.unbound_delayed if claims is not None else ():
+            verdicts = self._find(PodVolumeClaims(unbound_delayed=[claim]), nodes).verdicts
+            reasons = {verdicts.explain(code).message for code in set(verdicts.codes.tolist()) if code}
+            yield unbound_clause(self._handle, claim, ~verdicts.passes, ", ".join(sorted(reasons)))
 
     # --- scoring nodes ----------------------------------------------------------------------------------------------
 

@@ -8,10 +8,12 @@ from typing import ClassVar
 import numpy as np
 from attrs import define
 
+from plugins_builtin.volumes.volume_clauses import claim_clauses, disk_clause, in_use_clause
 from plugins_builtin.volumes.volumes import claim_not_found, is_claim_by_name, named_claims
 from trio_sched.plugin_api import (
     SKIP,
     Action,
+    Clause,
     CycleState,
     EventRegistration,
     Handle,
@@ -110,6 +112,23 @@ class VolumeRestrictions:
                 if any(map(wanted.conflict_with, existing)):
                     codes[position] = _DISK
         return Verdicts(codes, _STATUSES.__getitem__)
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each claim that does not exist or is in use by another pod, and disks that are mounted."""
+        yield from claim_clauses(pod, self._handle)
+        pre_filtered: _PreFilterState | None = state.get(_NAME)
+        if pre_filtered is None:
+            return
+        for name in sorted(pre_filtered.read_write_once_pod_claims):
+            if nodes.claim_users(pod.namespace, name):
+                yield in_use_clause(nodes, pod, name)
+        if _disks(pod):
+            wanted = _WantedDisks.of(pod)
+            fails = np.zeros(len(nodes), dtype=np.bool_)
+            for position, existing in nodes.pods_with_disks():
+                fails[position] = any(map(wanted.conflict_with, existing))
+            yield disk_clause(nodes, fails, wanted.conflict_with)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

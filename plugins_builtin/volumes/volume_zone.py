@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from plugins_builtin.volumes.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_SEPARATOR
+from plugins_builtin.volumes.volume_clauses import claim_clauses, zone_clause
 from plugins_builtin.volumes.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
@@ -21,6 +22,7 @@ from trio_sched.plugin_api import (
     SKIP,
     Action,
     BoolArray,
+    Clause,
     CycleState,
     EventRegistration,
     Handle,
@@ -110,6 +112,24 @@ class VolumeZone:
         for key in _KEYS:
             without_labels &= nodes.label_values(key) == 0
         return Verdicts.where(passes | without_labels, otherwise=_REJECTED)
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each claim without a volume, and each whose volume is in another zone than some nodes."""
+        yield from claim_clauses(pod, self._handle)
+        without_labels = np.ones(len(nodes), dtype=np.bool_)
+        for key in _KEYS:
+            without_labels &= nodes.label_values(key) == 0
+        for name in named_claims(pod):
+            claim = self._handle.object("PersistentVolumeClaim", name, pod.namespace)
+            volume = self._volume_of(name, pod.namespace)
+            if claim is None or volume is None or isinstance(volume, Status):
+                continue
+            passes, zones = np.ones(len(nodes), dtype=np.bool_), []
+            for topology in _topologies(volume):
+                passes &= _match_topology(topology, nodes)
+                zones.append(f"{topology[0]} {', '.join(sorted(topology[1]))}")
+            yield zone_clause(self._handle, nodes, claim, " and ".join(zones), ~(passes | without_labels))
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

@@ -33,6 +33,7 @@ class LazyCommand(NamedTuple):
 
 
 COMMANDS: Final = {
+    "explain": LazyCommand("explain", "explain", "Say why a pod is pending, and what would change that."),
     "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster on an embedded API server."),
     "compare": LazyCommand("compare", "compare", "Schedule a cluster in two ways, and show what differs."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),

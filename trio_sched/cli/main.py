@@ -52,6 +52,11 @@ def main(argv: Sequence[str] | None = None) -> ExitCode:
     return code
 
 
+def kubectl_why() -> ExitCode:
+    """``kubectl why``, a plugin of kubectl: the command ``explain``."""
+    return main(["explain", *sys.argv[1:]])
+
+
 def help_text(columns: int | None = None) -> str:
     """What ``--help`` shows: the commands, then every flag of the daemon, in lines of *columns* if that is given."""
     from trio_sched.cli.flags.flag_table import own_usage

@@ -320,23 +320,51 @@ class Scheduler:
             pod: of a scheduler that has a profile; it may be on a node.
             scores_of: names of nodes whose scores are told besides those of the best.
         """
+        as_pending = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+        with self.without(pod):
+            profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(as_pending)
+            return explain_pod(profile, self.cache.table, as_pending, nominated, scores_of=scores_of)
+
+    @contextmanager
+    def without(self, pod: Pod) -> Iterator[None]:
+        """*pod* is on no node for as long as the block runs, where nothing may wait; it stays a member of its group."""
         cached = self.cache.get(pod.uid)
         if cached is None:
-            profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
-            return explain_pod(profile, self.cache.table, pod, nominated, scores_of=scores_of)
-        as_pending = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+            yield
+            return
         known, node_name, assumed = cached.pod, cached.node_name, cached.assumed
         if assumed:
-            self.cache.forget(pod.uid)  # it stays a member of its group
+            self.cache.forget(pod.uid)
         else:
             self.cache.remove(pod.uid)
         try:
-            return self.explain(as_pending, scores_of=scores_of)
+            yield
         finally:
             if assumed:
                 self.cache.assume(known, node_name)
             else:
                 self.cache.add(known)
+
+    def try_pod(self, pod: Pod) -> Decision:
+        """The decision on *pod*, which has a profile and no node, as things stand; nothing comes of it.
+
+        Among the best nodes the choice is always the same.
+        """
+        profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
+        cycle = SchedulingCycle(
+            profile,
+            self.cache.table,
+            pod,
+            nominated,
+            CycleState(),
+            nominated_node=self.queue.nominator.node_name(pod),
+            nominated_rows=self._nominated_rows,
+        )
+        return cycle.decide(Random(0))
+
+    def nominated_before(self, pod: Pod) -> NominatedPods:
+        """The pods that are nominated to nodes and have at least the priority of *pod*, by node."""
+        return self._nominated.for_pod(pod)
 
     def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
         """The calls of post_filter after *unplaced*; None if there is nothing to call."""

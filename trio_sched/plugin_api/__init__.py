@@ -5,8 +5,11 @@ This package and `trio_sched.testing` are the only ones with a stable API. A plu
     from trio_sched.plugin_api import NodeColumns, Pod, Verdicts, hookimpl, unschedulable
 """
 
+from trio_sched.errors import nearest_name as nearest_name
 from trio_sched.go.text import quote as quote
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
+from trio_sched.objects.amount_text import amount_text as amount_text
+from trio_sched.objects.amount_text import quantity_text as quantity_text
 from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields
 from trio_sched.objects.copies import to_builtins as to_builtins
@@ -64,6 +67,7 @@ from trio_sched.objects.selector import NodeSelector as NodeSelector
 from trio_sched.objects.selector import NodeSelectorRequirement as NodeSelectorRequirement
 from trio_sched.objects.selector import NodeSelectorTerm as NodeSelectorTerm
 from trio_sched.objects.storage.persistent_volume import ClaimReference as ClaimReference
+from trio_sched.objects.storage.persistent_volume import CsiPersistentVolumeSource as CsiPersistentVolumeSource
 from trio_sched.objects.storage.persistent_volume import PersistentVolume as PersistentVolume
 from trio_sched.objects.storage.persistent_volume import PersistentVolumeClaim as PersistentVolumeClaim
 from trio_sched.objects.storage.persistent_volume import PersistentVolumeSpec as PersistentVolumeSpec
@@ -93,6 +97,13 @@ from trio_sched.plugin_api.arguments import PodTopologySpreadArgs as PodTopology
 from trio_sched.plugin_api.arguments import ScoringStrategy as ScoringStrategy
 from trio_sched.plugin_api.arguments import UtilizationShapePoint as UtilizationShapePoint
 from trio_sched.plugin_api.arguments import VolumeBindingArgs as VolumeBindingArgs
+from trio_sched.plugin_api.clauses import Change as Change
+from trio_sched.plugin_api.clauses import Clause as Clause
+from trio_sched.plugin_api.clauses import Edit as Edit
+from trio_sched.plugin_api.clauses import delete_pod as delete_pod
+from trio_sched.plugin_api.clauses import edit_node as edit_node
+from trio_sched.plugin_api.clauses import edit_pod as edit_pod
+from trio_sched.plugin_api.clauses import some_names as some_names
 from trio_sched.plugin_api.cluster_events import Action as Action
 from trio_sched.plugin_api.cluster_events import ClusterEvent as ClusterEvent
 from trio_sched.plugin_api.cluster_events import EventRegistration as EventRegistration
@@ -225,13 +236,16 @@ __all__ = [
     "CSINode",
     "CSIStorageCapacity",
     "CapacityRequestPolicy",
+    "Change",
     "ClaimCache",
     "ClaimReference",
+    "Clause",
     "ClusterEvent",
     "Code",
     "CodeArray",
     "Container",
     "Counter",
+    "CsiPersistentVolumeSource",
     "CustomObject",
     "CustomResource",
     "CycleState",
@@ -256,6 +270,7 @@ __all__ = [
     "DryRun",
     "Duration",
     "DynamicResourcesArgs",
+    "Edit",
     "EventRegistration",
     "ExactDeviceRequest",
     "ExtensionPoints",
@@ -359,9 +374,13 @@ __all__ = [
     "WriteConflict",
     "WrittenAs",
     "affinity_terms",
+    "amount_text",
     "budgets_of",
     "check_node_selector",
     "compile_selector",
+    "delete_pod",
+    "edit_node",
+    "edit_pod",
     "encoded",
     "failure",
     "fit_error",
@@ -376,6 +395,7 @@ __all__ = [
     "match_node_selector",
     "match_term",
     "nano_requests",
+    "nearest_name",
     "node_amounts",
     "node_selector_matches",
     "on",
@@ -384,10 +404,12 @@ __all__ = [
     "pending",
     "per_distinct_value",
     "pod_resources",
+    "quantity_text",
     "quote",
     "replace_fields",
     "select_pods",
     "selector_of_map",
+    "some_names",
     "started_at",
     "style_of",
     "term_is_empty",

@@ -9,8 +9,9 @@ raises `KindNotWatched`. What it writes through the handle is listed in ``writes
 ``trio-sched rbac`` computes the roles that the scheduler needs.
 
 Only post_filter, pre_bind, bind and post_bind may be ``async def``, and run must be. Any other hook that is ``async
-def``, and any hook but events_to_register that is a generator, is refused when the plugin is loaded. A method that has
-the name of a hook but is not marked is logged then; if it would be the only hook, the plugin is refused.
+def``, and any hook but events_to_register and clauses that is a generator, is refused when the plugin is loaded. A
+method that has the name of a hook but is not marked is logged then; if it would be the only hook, the plugin is
+refused.
 
 All hooks run in one thread, so while one computes, or sleeps without ``await``, nothing else runs: one that takes 100
 ms or more (``--plugin-blocking-budget``) is named in the log, with the line where it stood. A post_filter, bind or
@@ -37,6 +38,7 @@ from typing import Any
 import pluggy
 
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import Clause
 from trio_sched.plugin_api.cluster_events import EventRegistration
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
@@ -340,6 +342,20 @@ class ExtensionPoints:
         """Do what follows from the binding of the pod. May be ``async``.
 
         When: the API server has accepted the binding. What you return does not matter; a failure is only logged.
+        """
+        raise NotImplementedError
+
+    # --- explaining a pending pod ---------------------------------------------------------------------------------
+
+    @hookspec
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Name what the pod asks for, each requirement by itself, and what would meet it.
+
+        When: a pod is explained (``trio-sched explain``), after the pre_filters of all
+        plugins; *state* is what these have left, without what a pre_filter that rejected the pod did not write. Never
+        while pods are scheduled. Without this hook, each status of the filter is a clause.
+        Return: an iterable of `Clause`. Where the filter passes a node, no clause of the plugin counts; nodes that the
+        filter rejects and no clause does are explained by the status of the filter.
         """
         raise NotImplementedError
 

@@ -6,6 +6,8 @@ from enum import IntEnum
 
 from attrs import evolve, frozen
 
+from trio_sched.plugin_api.clauses import Change
+
 
 class Code(IntEnum):
     """The codes of the scheduling framework, with its numbers."""
@@ -52,6 +54,10 @@ class Status:
     error: BaseException | None = None
     plugin: str = ""
     """The plugin that returned it; set by the framework."""
+    clause: str = ""
+    """What the pod asks for that is not met, in a few words, for explanations; else these take the reasons."""
+    remedy: Change | None = None
+    """What would help, for explanations: it is tried on a copy of the cluster before it is shown."""
 
     @property
     def all_reasons(self) -> tuple[str, ...]:
@@ -67,6 +73,10 @@ class Status:
     def is_rejected(self) -> bool:
         """Whether the plugin rejected the pod or the node, as opposed to having failed."""
         return self.code in REJECTED
+
+    def about(self, clause: str, *, remedy: Change | None = None) -> Status:
+        """The same status, about *clause* of the pod, with what would help; see `Change`."""
+        return evolve(self, clause=clause, remedy=remedy)
 
     def by(self, plugin: str) -> Status:
         """The same status with *plugin* as its plugin."""

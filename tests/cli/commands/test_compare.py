@@ -147,6 +147,6 @@ def test_what_is_left_out_is_said_once(write, capsys: Capture) -> None:
 def test_an_error_is_none_of_the_answers(arguments: list[str], said: str, small_cluster: Path, capsys: Capture) -> None:
     code = main(["compare", *(str(small_cluster) if one == "CLUSTER" else one for one in arguments)])
     printed = capsys.readouterr()
-    assert code == ExitCode.NOT_COMPARED == 3
+    assert code == ExitCode.NO_ANSWER == 3
     assert said in printed.err
     assert printed.out == ""

@@ -30,7 +30,7 @@ _CODES: Final = {Verdict.SAME: 0, Verdict.DIFFERENT: 1, Verdict.WORSE: 2}
 class _NotCompared(click.ClickException):
     """An error of this command, which has a code of its own, because 1 and 2 are answers."""
 
-    exit_code = ExitCode.NOT_COMPARED
+    exit_code = ExitCode.NO_ANSWER
 
     def __init__(self, error: click.ClickException) -> None:
         super().__init__(error.message)

@@ -41,7 +41,7 @@ def _read_patterns(_context: click.Context, _option: click.Parameter, texts: tup
     return texts
 
 
-_OPTIONS: Final = (
+_SOURCES: Final = (
     click.option(
         "-f",
         "--filename",
@@ -63,6 +63,9 @@ _OPTIONS: Final = (
     click.option("--demo", is_flag=True, help="Take a cluster for a first try: a web shop; some pods are pending."),
     click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning."),
     click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition."),
+)
+"""Where a cluster is read from."""
+_CHANGES: Final = (
     click.option(
         "--reschedule",
         "patterns",
@@ -85,23 +88,35 @@ _NAMES: Final = ("files", "kubeconfig", "context", "demo", "lenient", "strict", 
 
 
 def cluster_options(command: F) -> F:
-    """Add the options that `cluster_of` takes."""
-    for option in reversed(_OPTIONS):
+    """Add the options that `cluster_of` takes: where a cluster is read from, and what is changed of it."""
+    for option in reversed((*_SOURCES, *_CHANGES)):
         command = option(command)
     return command
 
 
-def cluster_of(options: dict[str, Any]) -> ClusterFiles:
-    """The cluster that *options* of `cluster_options` name, which are taken out of it.
+def source_options(command: F) -> F:
+    """Add the options that `cluster_of` takes without those that change the cluster."""
+    for option in reversed(_SOURCES):
+        command = option(command)
+    return command
+
+
+def cluster_of(options: dict[str, Any], *, current_context: bool = False) -> ClusterFiles:
+    """The cluster that *options* name, which are taken out of it.
+
+    Args:
+        options: of `cluster_options` or `source_options`.
+        current_context: whether options that name none mean the cluster that kubectl would take.
 
     Raises:
         click.UsageError: they name none, or standard input is to be read, and is closed.
         KubeconfigError: the kubeconfig is unusable.
     """
-    given = {name: options.pop(name) for name in _NAMES}
+    given = {name: options.pop(name) for name in _NAMES if name in options}
     kubeconfig, context = given.pop("kubeconfig"), given.pop("context")
     live = None
-    if kubeconfig is not None or context is not None:
+    names_none = kubeconfig is None and context is None and not given["files"] and not given["demo"]
+    if kubeconfig is not None or context is not None or (names_none and current_context):
         from trio_sched.kube_client.kubeconfig.user_kubeconfig import user_settings
         from trio_sched.simulation.live_cluster import LiveCluster
 

@@ -13,8 +13,8 @@ class ExitCode(IntEnum):
     """Failure: a start that was refused, a wrong flag of the daemon, a lost lease, output that cannot be written."""
     USAGE = 2
     """A usage error of a command other than the daemon; nothing was done. Of the daemon: ended by SIGQUIT."""
-    NOT_COMPARED = 3
-    """Nothing was compared by ``compare``: something is wrong with the files or the command line."""
+    NO_ANSWER = 3
+    """``compare`` or ``explain`` has no answer: something is wrong with the cluster, the files or the command line."""
     HUNG_UP = 129
     """Ended by SIGHUP before or without a daemon that stops in order; as shells count, 128 and the signal's number."""
     INTERRUPTED = 130

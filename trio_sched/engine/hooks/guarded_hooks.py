@@ -51,7 +51,7 @@ from trio_sched.plugin_api.verdicts import Verdicts
 
 Args = tuple[Any, ...]
 
-_UNGUARDED: Final = frozenset({"events_to_register", "run", "pre_bind", "bind", "queue_sort"})
+_UNGUARDED: Final = frozenset({"clauses", "events_to_register", "run", "pre_bind", "bind", "queue_sort"})
 
 
 def guarded(hook: BoundHook, guard: FailureGuard, *, has_normalize: bool = False) -> HookFunction:

@@ -65,6 +65,7 @@ _FIXES: Final[Mapping[str, str]] = {
     "remove_pod": "return None",
     "unreserve": "return None from a plain function",
     "sign": "return a hashable value, or None",
+    "clauses": "return a list of Clause(reason=..., title=...)",
     "events_to_register": "return a list of on(resource, action, hint)",
     "hint": "return Hint.QUEUE or Hint.SKIP",
 }

@@ -31,6 +31,7 @@ from trio_sched.engine.hooks.return_values import (
     SUPPORTED,
     check_registration,
     distinct_codes,
+    read_clause,
     read_node_scores,
     read_permit,
     read_post_filter,
@@ -43,6 +44,7 @@ from trio_sched.engine.hooks.return_values import (
 )
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import Clause
 from trio_sched.plugin_api.cluster_events import EventRegistration, Hint
 from trio_sched.plugin_api.cycle_state import CycleState, ValueNotCloned
 from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
@@ -53,6 +55,7 @@ from trio_sched.snapshot.node_columns import NodeColumns
 
 T = TypeVar("T")
 
+_MAX_CLAUSES: Final = 1000
 _MAX_REGISTRATIONS: Final = 1000
 _NO_REGISTRATIONS: Final = (str, bytes, CoroutineType, EventRegistration, NoneType)
 """What is returned by mistake: text can be iterated over, the others are a list or a return that was forgotten."""
@@ -410,6 +413,40 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
     for registration in registrations:
         check_registration(hook, registration)
     return registrations
+
+
+# --- explaining a pod -------------------------------------------------------------------------------------------------
+
+
+def call_clauses(hook: BoundHook, pod: Pod, nodes: NodeColumns, state: CycleState) -> list[Clause]:
+    """Call clauses.
+
+    Raises:
+        HookFailed: the plugin failed.
+    """
+    try:
+        returned = hook.function(pod, nodes, state)
+        unusable = type(returned) in _NO_REGISTRATIONS
+        found = None if unusable else list(islice(returned, _MAX_CLAUSES + 1))
+    except BaseException as error:
+        raise raised(hook, error) from error
+    if found is None:
+        raise wrong_return_value(hook, returned)
+    if len(found) > _MAX_CLAUSES:
+        raise wrong_return_value(hook, returned, f"more than {_MAX_CLAUSES} clauses")
+    return [read_clause(hook, clause, len(nodes)) for clause in found]
+
+
+def call_of_clause(hook: BoundHook, function: Callable[..., T], *args: object) -> T:
+    """Call what a clause brings along: its cause, its details, its changes, or an edit.
+
+    Raises:
+        HookFailed: it failed.
+    """
+    try:
+        return function(*args)
+    except BaseException as error:
+        raise raised(hook, error) from error
 
 
 # --- hooks that may be async ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from attrs import evolve
 
 from trio_sched.engine.hooks.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.hooks.hook_failure import (
@@ -18,6 +19,7 @@ from trio_sched.engine.hooks.hook_failure import (
 )
 from trio_sched.go.text import quote
 from trio_sched.interrupts import raise_interrupt
+from trio_sched.plugin_api.clauses import Change, Clause
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.status import REJECTED, Code, Status
@@ -83,7 +85,7 @@ def checked_status(hook: BoundHook, returned: object) -> Status:
     """
     if not issubclass(type(returned), Status):
         raise wrong_return_value(hook, returned)
-    code, reasons, error = _fields(hook, returned, "code", "reasons", "error")
+    code, reasons, error, clause, remedy = _fields(hook, returned, "code", "reasons", "error", "clause", "remedy")
     if type(code) is not Code:
         if type(code) is not int or code not in _CODES:
             problem = f"a Status whose code is {_describe_code(code)}"
@@ -105,6 +107,12 @@ def checked_status(hook: BoundHook, returned: object) -> Status:
             replacement = RuntimeError(error_text(error))
             replacement.__cause__ = error
             error = replacement
+    if clause or remedy is not None:
+        if not issubclass(type(clause), str) or not (remedy is None or issubclass(type(remedy), Change)):
+            raise wrong_return_value(
+                hook, returned, "a Status with a wrong clause or remedy", "give them with about(text, remedy=Change(…))"
+            )
+        return Status(code, texts, error, clause=plain_text(clause), remedy=remedy)
     return Status(code, texts, error)
 
 
@@ -338,6 +346,25 @@ def read_sort_key(hook: BoundHook, key: Any) -> Any:
     if not is_ordered:
         raise wrong_return_value(hook, key, f"{describe_value(key)}, which has no order")
     return key
+
+
+def read_clause(hook: BoundHook, clause: object, count: int) -> Clause:
+    """Check one of the clauses that clauses gave for *count* nodes.
+
+    Raises:
+        HookFailed: it cannot be used.
+    """
+    if not issubclass(type(clause), Clause):
+        raise wrong_return_value(hook, clause, f"an element that is {describe_value(clause)}")
+    reason, title, fails = _fields(hook, clause, "reason", "title", "fails")
+    for name, text in (("reason", reason), ("title", title)):
+        if not issubclass(type(text), str) or not text:
+            raise wrong_return_value(hook, clause, f"a Clause whose {name} is {describe_value(text)}", "give it a text")
+    if fails is not None and not (type(fails) is np.ndarray and fails.dtype == np.bool_ and fails.shape == (count,)):
+        problem = f"a Clause whose fails is {describe_value(fails)}"
+        raise wrong_return_value(hook, clause, problem, f"use an array of {count} booleans, one for each node, or None")
+    found: Clause = clause  # type: ignore[assignment]  # issubclass has checked it
+    return evolve(found, reason=plain_text(reason), title=plain_text(title))
 
 
 def check_registration(hook: BoundHook, registration: object) -> None:

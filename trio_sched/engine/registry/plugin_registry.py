@@ -392,7 +392,8 @@ def _check_kind_of_function(name: str, source: str, hook: str, function: Any) ->
             f"hook {hook!r} is `async def`, but it has to return at once: write it as plain `def` "
             f"(hooks that may be async: {allowed}; work that takes time belongs there)",
         )
-    if inspect.isasyncgenfunction(function) or (inspect.isgeneratorfunction(function) and hook != "events_to_register"):
+    may_yield = hook in ("clauses", "events_to_register")
+    if inspect.isasyncgenfunction(function) or (inspect.isgeneratorfunction(function) and not may_yield):
         raise BadPlugin(name, source, f"hook {hook!r} is a generator (it has a `yield`), but it has to return a value")
 
 

@@ -63,6 +63,8 @@ class Profile:
     post_bind: tuple[BoundHook, ...]
     events_to_register: tuple[BoundHook, ...]
     """The hook of every plugin that has it."""
+    clauses: Mapping[str, BoundHook]
+    """Called only while a pod is explained."""
     run: tuple[BoundHook, ...]
     """Background tasks."""
     add_pod: Mapping[str, BoundHook]
@@ -304,6 +306,7 @@ def build_profile(
         bind=at_point("bind"),
         post_bind=at_point("post_bind"),
         events_to_register=for_every_plugin("events_to_register"),
+        clauses={hook.plugin: hook for hook in for_every_plugin("clauses")},
         run=for_every_plugin("run"),
         add_pod={hook.plugin: hook for hook in at_point("pre_filter", "add_pod")},
         remove_pod={hook.plugin: hook for hook in at_point("pre_filter", "remove_pod")},

@@ -1,0 +1,230 @@
+"""What NodeResourcesFit says of a pending pod: each resource that is short, by how much, and the largest that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from trio_sched.plugin_api import (
+    BoolArray,
+    Change,
+    Clause,
+    Container,
+    Int64Array,
+    NodeColumns,
+    Pod,
+    Quantity,
+    ResourceOptions,
+    amount_text,
+    edit_pod,
+    nano_requests,
+    nearest_name,
+    parse_nano,
+    quantity_text,
+    replace_fields,
+    to_amounts,
+)
+
+_REASONS: Final = {
+    "cpu": "InsufficientCPU",
+    "memory": "InsufficientMemory",
+    "ephemeral-storage": "InsufficientEphemeralStorage",
+}
+
+
+def too_many_pods(nodes: NodeColumns) -> Clause:
+    """Nodes that run as many pods as they may."""
+    fails = nodes.pod_count >= nodes.allowed_pods
+
+    def cause(otherwise: BoolArray) -> str:
+        where = otherwise & fails if (otherwise & fails).any() else fails
+        position = int(np.argmax(np.where(where, nodes.allowed_pods, -1)))
+        count = int(np.count_nonzero(where))
+        return (
+            f"{count} node(s) run as many pods as they may ({nodes.allowed_pods[position]} on {nodes.name(position)})"
+        )
+
+    return Clause(reason="TooManyPods", title="one more pod", fails=fails, cause=cause)
+
+
+def resource_clause(
+    pod: Pod, nodes: NodeColumns, resource: str, amount: int, fails: BoolArray, options: ResourceOptions
+) -> Clause:
+    """A request of *amount* (milli-CPU, bytes or a count) of *resource*.
+
+    Args:
+        pod: the pod.
+        nodes: all nodes.
+        resource: the name of the resource.
+        amount: what the pod requests of it.
+        fails: shape (nodes,): where that is not free.
+        options: which parts of a pod count.
+    """
+    allocatable = nodes.allocatable_of(resource)
+    free = allocatable - nodes.requested_of(resource)
+    asked = amount_text(resource, amount, round_up=True)
+    is_offered = bool((allocatable > 0).any())
+    meant = None if is_offered else nearest_name(resource, _offered(nodes))
+
+    def cause(otherwise: BoolArray) -> str:
+        if not is_offered:
+            text = f"no node offers {resource}"
+            if meant is None:
+                return text
+            return f"{text}; {np.count_nonzero(nodes.allocatable_of(meant) > 0)} offer {meant}"
+        where = otherwise if otherwise.any() else np.ones(len(nodes), dtype=np.bool_)
+        best = _best(free, where)
+        text = f"it asks for {asked}, the most that is free is {amount_text(resource, max(int(free[best]), 0))}"
+        text += f" ({nodes.name(best)})"
+        if "/" in resource:
+            text += f"; {np.count_nonzero(allocatable > 0)} node(s) offer it"
+        largest = _best(allocatable, where)
+        if amount > allocatable[largest]:
+            has = amount_text(resource, int(allocatable[largest]))
+            text += f"; even the largest of these nodes has no more than {has} in all ({nodes.name(largest)})"
+        return text
+
+    def changes(where: BoolArray) -> Iterator[Change]:
+        if meant is not None:
+            yield _renamed(pod, resource, meant)
+        if not where.any():
+            return
+        most = int(free[_best(free, where)])
+        if 0 < most < amount:
+            lower = with_request(pod, resource, most, options)
+            if lower is not None:
+                title = f"request {resource} ≤ {amount_text(resource, most)}"
+                yield Change(title=title, edits=(edit_pod(pod, lambda one: _lowered(one, resource, most, options)),))
+        elif most <= 0 and "/" in resource:
+            title = f"no request for {resource}"
+            yield Change(title=title, edits=(edit_pod(pod, lambda one: _edit_names(one, resource, None)),))
+
+    short = f"{resource} {asked}"
+    if not is_offered:
+        return Clause(reason="ResourceNotOffered", title=short, fails=fails, cause=cause, changes=changes)
+    reason = _REASONS.get(
+        resource, "InsufficientHugePages" if "hugepages-" in resource else "InsufficientExtendedResource"
+    )
+    return Clause(reason=reason, title=short, fails=fails, cause=cause, changes=changes)
+
+
+def _best(column: Int64Array, where: BoolArray) -> int:
+    """The position with the most, among those that *where* says."""
+    return int(np.argmax(np.where(where, column, np.iinfo(np.int64).min)))
+
+
+def _offered(nodes: NodeColumns) -> list[str]:
+    return [name for name in nodes.resource_names if name and bool((nodes.allocatable_of(name) > 0).any())]
+
+
+def _renamed(pod: Pod, resource: str, meant: str) -> Change:
+    title = f"request {meant} instead of {resource}"
+    edit = edit_pod(pod, lambda one: _edit_names(one, resource, meant))
+    return Change(title=title, edits=(edit,), corrects=True)
+
+
+def _edit_names(pod: Pod, resource: str, meant: str | None) -> Pod:
+    """*pod* whose containers ask for *meant* in place of *resource*; None: for neither."""
+
+    def edited(amounts: Mapping[str, Quantity] | None) -> dict[str, Quantity] | None:
+        if amounts is None or resource not in amounts:
+            return None if amounts is None else dict(amounts)
+        found = {name: value for name, value in amounts.items() if name != resource}
+        return found if meant is None else {**found, meant: amounts[resource]}
+
+    def of(containers: Sequence[Container] | None) -> tuple[Container, ...] | None:
+        if containers is None:
+            return None
+        return tuple(
+            one
+            if one.resources is None
+            else replace_fields(
+                one,
+                resources=replace_fields(
+                    one.resources, requests=edited(one.resources.requests), limits=edited(one.resources.limits)
+                ),
+            )
+            for one in containers
+        )
+
+    spec = replace_fields(pod.spec, containers=of(pod.spec.containers), init_containers=of(pod.spec.init_containers))
+    return replace_fields(pod, spec=spec)
+
+
+# --- a smaller request ----------------------------------------------------------------------------------------------
+
+
+def _lowered(pod: Pod, resource: str, most: int, options: ResourceOptions) -> Pod:
+    found = with_request(pod, resource, most, options)
+    return pod if found is None else found
+
+
+def with_request(pod: Pod, resource: str, most: int, options: ResourceOptions) -> Pod | None:
+    """*pod* with requests for *resource* that add up to *most* (milli-CPU, bytes or a count).
+
+    The container that requests most gives first. A limit that was equal to the request stays equal to it.
+
+    Returns:
+        None if that cannot be reached by smaller requests of containers.
+    """
+    excess = _total(pod, resource, options) - most
+    lowest = 1
+    changed = pod
+    while excess > 0:
+        before = excess
+        changed = _give(changed, resource, excess, lowest)
+        excess = _total(changed, resource, options) - most
+        if excess >= before:
+            return None
+    return changed if _total(changed, resource, options) == most else None
+
+
+def _total(pod: Pod, resource: str, options: ResourceOptions) -> int:
+    return to_amounts(nano_requests(pod, options)).amount(resource)
+
+
+def _give(pod: Pod, resource: str, excess: int, lowest: int) -> Pod:
+    """*pod* whose largest request for *resource* is smaller by *excess*, but not smaller than *lowest*."""
+    spec = pod.spec
+    if spec.resources is not None and resource in (spec.resources.requests or {}):
+        amount = _amount(resource, (spec.resources.requests or {})[resource])
+        resources = _replaced(spec.resources, resource, max(amount - excess, lowest))
+        return replace_fields(pod, spec=replace_fields(spec, resources=resources))
+    found: tuple[int, str, int] | None = None
+    for attribute, index, container in _containers(pod):
+        requests = (container.resources.requests if container.resources is not None else None) or {}
+        if resource in requests:
+            amount = _amount(resource, requests[resource])
+            if amount > lowest and (found is None or amount > found[0]):
+                found = (amount, attribute, index)
+    if found is None:
+        return pod
+    amount, attribute, index = found
+    containers = list(getattr(spec, attribute))
+    resources = _replaced(containers[index].resources, resource, max(amount - excess, lowest))
+    containers[index] = replace_fields(containers[index], resources=resources)
+    return replace_fields(pod, spec=replace_fields(spec, **{attribute: tuple(containers)}))
+
+
+def _containers(pod: Pod) -> Iterable[tuple[str, int, Container]]:
+    for attribute in ("containers", "init_containers"):
+        for index, container in enumerate(getattr(pod.spec, attribute) or ()):
+            yield attribute, index, container
+
+
+def _amount(resource: str, quantity: Quantity) -> int:
+    return to_amounts({resource: parse_nano(quantity)}).amount(resource)
+
+
+def _replaced(resources: object, resource: str, amount: int) -> object:
+    """The requirements of a container, or of a pod, with another request for *resource*."""
+    requests = dict(getattr(resources, "requests", None) or {})
+    limits: dict[str, Quantity] | None = getattr(resources, "limits", None)
+    before, quantity = requests.get(resource), quantity_text(resource, amount)
+    requests[resource] = quantity
+    limit = None if limits is None else limits.get(resource)
+    if limits is not None and limit is not None and before is not None and parse_nano(limit) == parse_nano(before):
+        limits = {**limits, resource: quantity}
+    return replace_fields(resources, requests=requests, limits=limits)  # type: ignore[type-var]

@@ -1,0 +1,108 @@
+"""What `trio-sched explain` says of pending pods on a real control plane, and that its first change lets them run."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from pending_causes import CAUSES, NAMESPACE, PendingCause
+from real_servers import ASSETS, Files, Server, eventually, process, real_server
+
+from contrib.benchmarks.real.servers import ADMIN_TOKEN
+from contrib.benchmarks.scheduler_process import write_kubeconfig
+
+pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+
+KINDS = "pods,persistentvolumeclaims,persistentvolumes,storageclasses,nodes"
+CONTROLLERS = "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller"
+
+
+async def run(command: list[str], folder: Path, text: str = "") -> tuple[int, str]:
+    """Exit code and output of *command*, with the kubeconfig in *folder*."""
+    env = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "PATH": f"{ASSETS}:{os.environ['PATH']}"}
+    done = await trio.run_process(
+        command, stdin=text.encode(), capture_stdout=True, capture_stderr=True, check=False, env=env
+    )
+    return done.returncode, done.stdout.decode() + done.stderr.decode()
+
+
+@asynccontextmanager
+async def scheduler_of(name: str, server: Server, folder: Path) -> AsyncIterator[None]:
+    """kube-scheduler or trio-sched, with kube-controller-manager beside it."""
+    kubeconfig = folder / "kubeconfig"
+    write_kubeconfig(kubeconfig, server=server.url, authority=server.files.server.authority, token=ADMIN_TOKEN)
+    program = (
+        [str(Path(ASSETS) / "kube-scheduler")] if name == "kube-scheduler" else [sys.executable, "-m", "trio_sched"]
+    )
+    flags = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--secure-port=0"]
+    manager = [str(Path(ASSETS) / "kube-controller-manager"), *flags, f"--controllers={CONTROLLERS}"]
+    async with process([*program, *flags], folder / "scheduler.log"), process(manager, folder / "manager.log"):
+        yield
+
+
+async def is_bound(server: Server, name: str) -> bool:
+    response = await server.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}")
+    return response.status_code == 200 and bool(response.json()["spec"].get("nodeName"))
+
+
+async def explained(cause: PendingCause, folder: Path) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "trio_sched", "explain", cause.pod, "-o", "json"]
+    code, printed = await run(command, folder)
+    assert printed.startswith("{"), printed
+    return code, json.loads(printed)["explanations"][0]
+
+
+@pytest.mark.parametrize("scheduler", ["kube-scheduler", "trio-sched"])
+async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, tmp_path: Path) -> None:
+    if not (Path(ASSETS) / "kube-controller-manager").exists():
+        pytest.skip("KUBEBUILDER_ASSETS has no kube-controller-manager")
+    problems: list[str] = []
+    async with real_server(Files(tmp_path)) as server, scheduler_of(scheduler, server, tmp_path):
+        for cause in CAUSES:
+            problem = await problem_with(cause, server, tmp_path)
+            if problem:
+                problems.append(f"{cause.name}: {problem}")
+    assert problems == []
+
+
+async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str:
+    """What is wrong with the explanation of *cause*; empty if nothing is."""
+    for kind in KINDS.split(","):
+        await run(["kubectl", "delete", kind, "--all", "--force", "--grace-period=0", "--timeout=20s"], folder)
+    listed = {"apiVersion": "v1", "kind": "List", "items": list(cause.objects)}
+    code, printed = await run(["kubectl", "create", "-f", "-"], folder, json.dumps(listed))
+    if code:
+        return printed
+    for one in cause.objects:  # creating an object drops its status
+        if "status" in one:
+            kind, name = one["kind"].lower(), one["metadata"]["name"]
+            patch = json.dumps({"status": one["status"]})
+            await run(["kubectl", "patch", kind, name, "--subresource=status", "--type=merge", "-p", patch], folder)
+    await trio.sleep(1)
+    if await is_bound(server, cause.pod):
+        return "the pod is not pending"
+    code, data = await explained(cause, folder)
+    if code != 1 or set(data["cause"]["reasons"]) != cause.reasons:
+        return f"exit code {code}, {data['cause']}"
+    if not cause.remedy:
+        return ""
+    remedy = data["remedies"][0]
+    if not remedy["title"].startswith(cause.remedy):
+        return f"the first change is {remedy['title']}"
+    for command in remedy["commands"]:
+        code, printed = await run(["bash", "-c", command], folder)
+        if code:
+            return f"{command}: {printed}"
+    if any("of class fast" in remedy["title"] or "empty claim" in remedy["title"] for _ in remedy["commands"]):
+        return ""  # nothing provisions volumes here
+    try:
+        await eventually(lambda: is_bound(server, cause.pod), within_seconds=20)
+    except trio.TooSlowError:
+        _code, printed = await run(["kubectl", "get", "pods,nodes", "-o", "wide"], folder)
+        return f"it does not run after {remedy['title']}: {remedy['commands']}\n{printed}"
+    return ""

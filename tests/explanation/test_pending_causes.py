@@ -1,0 +1,72 @@
+"""For every cause the cause is in the first three lines, and the first change that is shown lets the pod run."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from pending_causes import CAUSES, PendingCause
+
+from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
+from trio_sched.explanation.text import Layout, explanation_text
+from trio_sched.simulation.asked_pods import Name
+from trio_sched.simulation.explaining import Question, explain_manifests
+from trio_sched.simulator import load_manifests
+
+SETTINGS = settings_of(None, "", PluginSelection())
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def explained(cause: PendingCause, folder: Path) -> dict[str, Any]:
+    file = folder / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(cause.objects)}))
+    manifests = load_manifests([file], [], lenient=False, strict=False, begin=lambda _what: None).manifests
+    question = Question(settings=SETTINGS, names=[Name.read(cause.pod, "default")])
+    answers = trio.run(explain_manifests, question, manifests, NOW, pytest.fail)
+    (answer,) = answers.answers
+    assert answers.is_pending
+    return answer.explanation
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=[cause.name for cause in CAUSES])
+def test_the_cause_is_named_first_and_the_change_that_touches_least_is_the_first_one(
+    cause: PendingCause, tmp_path: Path
+) -> None:
+    data = explained(cause, tmp_path)
+    assert set(data["cause"]["reasons"]) == cause.reasons
+    lines = explanation_text(data, Layout(width=400)).splitlines()
+    missing = [word for word in cause.words if word not in "\n".join(lines[:3])]
+    assert missing == []
+    titles = [remedy["title"] for remedy in data["remedies"]]
+    assert titles[0].startswith(cause.remedy) if cause.remedy else titles == []
+
+
+def test_commands_change_what_was_tried(tmp_path: Path) -> None:
+    by_name = {cause.name: cause for cause in CAUSES}
+
+    def commands(name: str) -> list[str]:
+        found: list[str] = explained(by_name[name], tmp_path)["remedies"][0]["commands"]
+        return found
+
+    patch = '{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":"3Gi"}}}]}}'
+    assert commands("memory") == [f"kubectl patch pod asked -n default --subresource=resize -p '{patch}'"]
+    assert commands("a cordoned node") == ["kubectl uncordon n1"]
+    assert commands("a label that no node has") == ["kubectl label node n1 disk=sdd --overwrite"]
+    assert commands("too many pods") == ["kubectl delete pod running -n default"]
+    (gate,) = commands("a scheduling gate")
+    assert gate == (
+        "kubectl patch pod asked -n default -p "
+        """'{"spec":{"schedulingGates":[{"name":"example.com/quota","$patch":"delete"}]}}'"""
+    )
+    resize, tolerate = commands("a taint and too much memory")
+    assert "--subresource=resize" in resize
+    assert '"key":"dedicated","operator":"Equal","value":"gpu"' in tolerate
+    (anew,) = commands("a scheduler that does not exist")
+    assert anew == (
+        "kubectl get pod asked -n default -o json | "
+        """kubectl patch --local -f - -o json -p '{"spec":{"schedulerName":"default-scheduler"}}' | """
+        "kubectl replace --force -f -"
+    )

@@ -1,0 +1,191 @@
+"""``trio-sched explain``, which is ``kubectl why`` too: why a pod is pending, or where it is, and what would help."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final
+
+import click
+import trio
+
+from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.commands.simulation_options import echo_data, one_error, set_up_log, settings_of
+from trio_sched.cli.flags.cluster_options import FileName, cluster_of, source_options
+from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
+from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.cli.process.terminal import PIPE_WIDTH
+from trio_sched.explanation.text import Layout, explanation_text, plain
+from trio_sched.simulation.asked_pods import Name, NoSuchPod
+from trio_sched.simulation.explaining import Answers, Question, explain_live, explain_manifests
+from trio_sched.simulation.simulated_run import say_on_stderr, scheduler_names
+
+_STYLES: Final[dict[str, dict[str, Any]]] = {
+    "title": {"bold": True},
+    "cause": {"fg": "yellow", "bold": True},
+    "good": {"fg": "green"},
+}
+_WIDEST: Final = 140
+_SHOWN_ALIKE: Final = 5
+
+
+class _NotExplained(click.ClickException):
+    """An error of this command, which has a code of its own, because 1 and 2 are answers."""
+
+    exit_code = ExitCode.NO_ANSWER
+
+    def __init__(self, error: click.ClickException) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Show it as any other."""
+        self.error.show(file)
+
+
+class _NotFound(click.ClickException):
+    """There is no such pod."""
+
+    exit_code = 2
+
+
+class _Explaining(click.Command):
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it.
+
+        Raises:
+            _NotExplained: in place of any other error of click.
+        """
+        try:
+            return super().main(*args, **kwargs)
+        except _NotFound:
+            raise
+        except click.ClickException as error:
+            raise _NotExplained(error) from error
+
+
+@click.command(cls=_Explaining, short_help="Say why a pod is pending, and what would change that.")
+@click.argument("pods", metavar="[POD|KIND/NAME|NAMESPACE/NAME]...", nargs=-1)
+@click.option("-n", "--namespace", default="", help="The namespace of the pods; that of the context if not given.")
+@click.option("--all-pending", is_flag=True, help="Explain all pending pods, those that are alike together.")
+@click.option("--node", "nodes", metavar="NODE", multiple=True, help="Say why it is not on this node. May be repeated.")
+@click.option("--nodes", "every_node", is_flag=True, help="Name every node, not a few of each group.")
+@source_options
+@click.option(
+    "--config",
+    type=FileName(path_type=Path),
+    help="The KubeSchedulerConfiguration that the cluster's scheduler has; the defaults if not given.",
+)
+@click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
+@plugin_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="How to show it.",
+)
+def explain(
+    pods: tuple[str, ...],
+    namespace: str,
+    all_pending: bool,
+    nodes: tuple[str, ...],
+    every_node: bool,
+    config: Path | None,
+    feature_gates: str,
+    output: str,
+    **options: Any,
+) -> ExitCode:
+    """Say why pods are pending, or where they are, and which changes would let them run.
+
+    POD is the name of a pod; deployment/web and the like stand for the pods of a workload, podgroup/x for those of a
+    group. The cluster is that of the current context of the kubeconfig, unless files or another context are given; it
+    is listed with your own rights, and nothing is written to it. Every change that is shown was made on a copy of the
+    cluster, where the scheduler's own code then placed the pod.
+
+    The exit code is 0 if all of them run or would run now, 1 if one is pending for a cause, 2 if there is no such pod,
+    and 3 if something is wrong.
+    """
+    if all_pending == bool(pods):
+        raise click.UsageError("give the names of pods, or --all-pending" + (", not both" if pods else ""))
+    set_up_log(0)
+    with one_error():
+        context = _context(options)
+        cluster = cluster_of(options, current_context=True)
+        live = cluster.live
+        default = namespace or (live.settings.namespace if live is not None else "") or "default"
+        question = Question(
+            settings=settings_of(config, feature_gates, selection_of(options)),
+            names=[Name.read(one, default) for one in pods],
+            nodes=nodes,
+            context=context,
+        )
+        now = datetime.now(UTC)
+        try:
+            with shown_progress() as progress:
+                if live is not None and not cluster.files:
+                    answers = trio.run(explain_live, question, live.settings, now, progress.begin)
+                else:
+                    manifests = cluster.load(scheduler_names(question.settings), begin=progress.begin)
+                    answers = trio.run(explain_manifests, question, manifests, now, say_on_stderr)
+        except* NoSuchPod as group:
+            raise _NotFound(str(group.exceptions[0])) from None
+    _show(answers, output, every_node=every_node, listed=all_pending)
+    return ExitCode.FAILURE if answers.is_pending else ExitCode.OK
+
+
+def _context(options: dict[str, Any]) -> Sequence[str]:
+    """The flags with which kubectl reaches the same cluster."""
+    found = []
+    for name in ("kubeconfig", "context"):
+        if options.get(name):
+            found.append(f"--{name}={options[name]}")
+    return found
+
+
+def _show(answers: Answers, output: str, *, every_node: bool, listed: bool) -> None:
+    if output != "text":
+        echo_data(answers.as_data(), output)
+        return
+    is_terminal = sys.stdout.isatty()
+    width = min(shutil.get_terminal_size().columns, _WIDEST) if is_terminal else PIPE_WIDTH
+    style = _styled if is_terminal and not os.environ.get("NO_COLOR") else plain
+    layout = Layout(width=min(width, _WIDEST), every_node=every_node, style=style)
+    if listed:
+        click.echo(_summary(answers))
+    for number, answer in enumerate(answers.answers):
+        if number or listed:
+            click.echo()
+        click.echo(explanation_text(answer.explanation, layout), nl=False)
+        if len(answer.pods) > 1:
+            others = [key for key in answer.pods if key != answer.explanation["pod"]]
+            more = f" and {len(others) - _SHOWN_ALIKE} more" if len(others) > _SHOWN_ALIKE else ""
+            click.echo(f"\nThe same holds for {', '.join(others[:_SHOWN_ALIKE])}{more}")
+    for note in answers.notes:
+        click.echo(f"\nNote: {note}")
+
+
+def _summary(answers: Answers) -> str:
+    """The causes of all pods, the most frequent first."""
+    counts: dict[str, list[int]] = {}
+    for one in answers.answers:
+        cause = one.explanation["cause"]
+        title = ", ".join(cause["clauses"]) or cause["text"]
+        found = counts.setdefault(title, [0, 0])
+        found[0] += len(one.pods)
+        found[1] += 1
+    total = sum(pods for pods, _kinds in counts.values())
+    if not total:
+        return "No pod is pending."
+    lines = [f"{total} pods are pending.", "", " PODS  CAUSE"]
+    lines += [f" {pods:>4}  {title}" for title, (pods, _kinds) in sorted(counts.items(), key=lambda one: -one[1][0])]
+    return "\n".join(lines)
+
+
+def _styled(name: str, text: str) -> str:
+    return click.style(text, **_STYLES[name])

@@ -1,0 +1,175 @@
+"""A remedy as commands that can be pasted into a shell."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+from msgspec import to_builtins
+
+from trio_sched.explanation.patches import patch_of, pod_patch
+from trio_sched.explanation.trial import EditedObject
+from trio_sched.objects.metadata import OwnerReference
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+
+Json = dict[str, Any]
+
+API_VERSIONS: Final[Mapping[str, str]] = {
+    "CSIDriver": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
+    "CSIStorageCapacity": "storage.k8s.io/v1",
+    "DeviceClass": "resource.k8s.io/v1",
+    "Namespace": "v1",
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "PodDisruptionBudget": "policy/v1",
+    "PodGroup": "scheduling.k8s.io/v1alpha2",
+    "ResourceClaim": "resource.k8s.io/v1",
+    "ResourceSlice": "resource.k8s.io/v1",
+    "StorageClass": "storage.k8s.io/v1",
+}
+"""Kind → the version in which objects are written."""
+_TEMPLATES: Final = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Kinds whose template of pods can be changed."""
+_KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Those that do not replace a pending pod when the template changes."""
+
+
+@frozen(kw_only=True)
+class Workload:
+    """What makes a pod, in the end."""
+
+    kind: str
+    name: str
+
+
+def commands(
+    edited: Sequence[EditedObject], pod: Pod, workload: Workload | None, context: Sequence[str] = ()
+) -> list[str]:
+    """The commands for one remedy.
+
+    Args:
+        edited: what it changes.
+        pod: the pod in question.
+        workload: what makes it; None if nothing does.
+        context: flags for kubectl.
+
+    Returns:
+        Nothing for nodes that are to be added: no command makes these.
+    """
+    kubectl = shlex.join(["kubectl", *context])
+    found: list[str] = []
+    for one in edited:
+        if one.is_consequence:
+            continue
+        if one.kind == "Pod" and (one.namespace, one.name) == (pod.namespace, pod.name):
+            found += _of_pod(kubectl, one, workload)
+        elif one.kind == "Node" and one.old is not None and one.new is not None:
+            found += _of_node(kubectl, one.old, one.new)
+        elif one.kind == "Node" or (one.kind in ("Pod", "CSINode") and one.old is None):
+            return []  # what comes with a new node
+        else:
+            found.append(_of_object(kubectl, one))
+    return found
+
+
+def _where(one: EditedObject) -> str:
+    return f" -n {shlex.quote(one.namespace)}" if one.namespace else ""
+
+
+def _patch(patch: Json) -> str:
+    return shlex.quote(json.dumps(patch, separators=(",", ":")))
+
+
+def _of_pod(kubectl: str, one: EditedObject, workload: Workload | None) -> Iterator[str]:
+    patch, name, where = pod_patch(one.old, one.new), shlex.quote(one.name), _where(one)
+    if workload is not None and workload.kind in _TEMPLATES:
+        template = _patch({"spec": {"template": _of_template(patch.whole)}})
+        yield f"{kubectl} patch {workload.kind.lower()} {shlex.quote(workload.name)}{where} -p {template}"
+        if workload.kind in _KEEPS_PODS:
+            yield f"{kubectl} delete pod {name}{where}"
+    elif patch.is_in_place:
+        if patch.resize:
+            yield f"{kubectl} patch pod {name}{where} --subresource=resize -p {_patch({'spec': patch.resize})}"
+        if patch.mutable:
+            yield f"{kubectl} patch pod {name}{where} -p {_patch({'spec': patch.mutable})}"
+    elif workload is not None:
+        yield f"# the template of a {workload.kind} cannot be changed: make {workload.name} anew, its template with"
+        yield f"# {json.dumps(_of_template(patch.whole))}"
+    else:
+        get = f"{kubectl} get pod {name}{where} -o json"
+        local = f"{kubectl} patch --local -f - -o json -p {_patch(patch.whole)}"
+        yield f"{get} | {local} | {kubectl} replace --force -f -"
+
+
+def _of_template(patch: Json) -> Json:
+    """*patch* of a pod for the template that it was made from: what admission has set is left out."""
+    found = dict(patch)
+    spec = dict(found.get("spec") or {})
+    spec.pop("priority", None)
+    if spec:
+        found["spec"] = spec
+    return found
+
+
+def _of_node(kubectl: str, old: Node, new: Node) -> Iterator[str]:
+    name = shlex.quote(new.name)
+    taints = [one for one in old.spec.taints or () if one not in (new.spec.taints or ())]
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        yield f"{kubectl} uncordon {name}"
+        taints = [one for one in taints if one.key != "node.kubernetes.io/unschedulable"]
+    for taint in taints:
+        value = f"={taint.value}" if taint.value else ""
+        yield f"{kubectl} taint nodes {name} {shlex.quote(f'{taint.key}{value}:{taint.effect}-')}"
+    for key, label in new.labels.items():
+        if old.labels.get(key) != label:
+            overwrite = " --overwrite" if key in old.labels else ""
+            yield f"{kubectl} label node {name} {shlex.quote(f'{key}={label}')}{overwrite}"
+
+
+def _of_object(kubectl: str, one: EditedObject) -> str:
+    name, where, kind = shlex.quote(one.name), _where(one), one.kind.lower()
+    if one.new is None:
+        return f"{kubectl} delete {kind} {name}{where}"
+    if one.old is None:
+        return f"echo {_patch(manifest(one))} | {kubectl} apply -f -"
+    if one.anew:
+        get, patch = f"{kubectl} get {kind} {name}{where} -o json", _patch(patch_of(one.old, one.new))
+        local = f"{kubectl} patch --local -f - -o json --type=merge -p {patch}"
+        return f"{get} | {local} | {kubectl} replace --force -f -"
+    return f"{kubectl} patch {kind} {name}{where} --type=merge -p {_patch(patch_of(one.old, one.new))}"
+
+
+def manifest(one: EditedObject) -> Json:
+    """The manifest of an object that is to be made."""
+    fields: Json = to_builtins(one.new)
+    filled = {key: value for key, value in fields.items() if value}
+    return {"apiVersion": API_VERSIONS.get(one.kind, "v1"), "kind": one.kind, **filled}
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """The controller of *pod*."""
+    return next((one for one in pod.metadata.owner_references or () if one.controller), None)
+
+
+def workload_of(pod: Pod, replica_set: Any) -> Workload | None:
+    """What makes *pod*: its controller, or the Deployment that is behind it.
+
+    Args:
+        pod: the pod.
+        replica_set: its controller, if that is a ReplicaSet that is known.
+    """
+    controller = controller_of(pod)
+    if controller is None:
+        return None
+    behind = (
+        None
+        if replica_set is None
+        else next((one for one in replica_set.metadata.owner_references or () if one.controller), None)
+    )
+    found = behind or controller
+    return Workload(kind=found.kind, name=found.name)

@@ -1,0 +1,221 @@
+"""An `Explanation` as plain data: what ``-o json`` prints, the endpoint sends, and text is written from.
+
+The schema is ``docs/reference/explanation.schema.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import to_builtins
+
+from trio_sched.engine.evaluation.pod_explanation import NodeScore, PodExplanation
+from trio_sched.explanation.analysis import Analysis, FailingClause
+from trio_sched.explanation.commands import Workload, commands, manifest
+from trio_sched.explanation.explanation import Explanation, NodeAnswer, Waiting
+from trio_sched.explanation.patches import patch_of
+from trio_sched.explanation.remedies import Remedy
+from trio_sched.explanation.trial import EditedObject
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import some_names
+
+Json = dict[str, Any]
+
+_MAX_CAUSES: Final = 4
+"""Requirements that are named as causes of different nodes."""
+
+
+def explanation_as_data(one: Explanation, workload: Workload | None = None, context: Sequence[str] = ()) -> Json:
+    """*one* for JSON and YAML.
+
+    Args:
+        one: what was found out.
+        workload: what makes the pod.
+        context: flags that kubectl needs.
+    """
+    analysis, pod = one.analysis, one.pod
+    return {
+        "pod": pod.key,
+        "node": pod.node_name or None,
+        "schedulerName": pod.scheduler_name,
+        "workload": None if workload is None else {"kind": workload.kind, "name": workload.name},
+        "waiting": None if one.waiting is None else _waiting(one.waiting),
+        "events": list(one.events),
+        "cause": _cause(one) if one.is_pending else None,
+        "nodes": 0 if analysis is None else len(analysis.nodes),
+        "passing": 0 if analysis is None else int(np.count_nonzero(analysis.passes)),
+        "funnel": [] if analysis is None else list(_funnel(analysis)),
+        "clauses": [] if analysis is None else [_clause(one, analysis, clause) for clause in analysis.clauses],
+        "groups": [] if analysis is None else list(_groups(analysis)),
+        "remedies": [_remedy(remedy, pod, workload, context) for remedy in one.remedies.found],
+        "tried": list(one.remedies.tried),
+        "triedAll": one.remedies.is_complete,
+        "onNodes": [] if analysis is None else [_on_node(analysis, answer) for answer in one.on_nodes],
+        "scores": [] if one.plugins is None else _scores(one.plugins),
+        "notes": list(one.notes),
+    }
+
+
+def _waiting(waiting: Waiting) -> Json:
+    return {
+        "state": waiting.state,
+        "attempts": waiting.attempts,
+        "pendingSeconds": waiting.since_seconds,
+        "againInSeconds": waiting.again_in_seconds,
+        "ahead": waiting.ahead,
+        "details": list(waiting.details),
+        "history": list(waiting.history),
+    }
+
+
+# --- the cause ------------------------------------------------------------------------------------------------------
+
+
+def _cause(one: Explanation) -> Json:
+    return {
+        "text": cause_text(one),
+        "reasons": [clause.clause.reason for clause in one.blocking] or [_reason(one)],
+        "clauses": [clause.title for clause in one.blocking],
+        "fitsNow": one.outcome.node_name if one.fits_now else None,
+        "mayEvict": [pod.key for pod in one.outcome.victims],
+    }
+
+
+def _reason(one: Explanation) -> str:
+    if one.fits_now:
+        return "FitsNow"
+    return "PluginFailed" if one.analysis is not None and len(one.analysis.nodes) else "NoNodes"
+
+
+def cause_text(one: Explanation) -> str:
+    """Why the pod is pending, in a sentence or two."""
+    analysis = one.analysis
+    if analysis is None:
+        return one.outcome.message
+    total = _count(len(analysis.nodes))
+    if one.fits_now:
+        count = int(np.count_nonzero(analysis.passes))
+        return f"nothing keeps it: it fits on {count} of {total} now, {one.outcome.node_name} for one"
+    blocking = one.blocking
+    if not blocking:
+        return f"a plugin fails: {one.outcome.message}" if len(analysis.nodes) else "there are no nodes"
+    together = ", together" if len(blocking) > 1 else ""
+    titles = " and ".join(clause.title for clause in blocking) + together
+    otherwise = analysis.passes_without(blocking)
+    evidence = "; ".join(filter(None, (clause.cause(otherwise) for clause in blocking)))
+    if any(clause.is_of_pod for clause in blocking):
+        return f"{titles}. {evidence[:1].upper()}{evidence[1:]}"
+    passing = f"{np.count_nonzero(otherwise)} of {len(analysis.nodes)} nodes pass everything else"
+    text = f"{titles}. {passing}; {evidence}" if evidence else f"{titles}. {passing}"
+    text += "".join(
+        f"; {count} more pass all but {clause.title}" for clause, count in _other_causes(analysis, blocking)
+    )
+    if one.outcome.victims:
+        text += f". It may evict {some_names([pod.key for pod in one.outcome.victims])} on {one.outcome.node_name}"
+    return text
+
+
+def _other_causes(analysis: Analysis, blocking: Sequence[FailingClause]) -> Iterator[tuple[FailingClause, int]]:
+    """Other requirements that alone keep it from nodes."""
+    for clauses, count in analysis.failing_sets()[:_MAX_CAUSES]:
+        if len(clauses) == len(blocking) == 1 and clauses[0] is not blocking[0]:
+            yield clauses[0], count
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes} node{'' if nodes == 1 else 's'}"
+
+
+def _funnel(analysis: Analysis) -> Iterator[Json]:
+    """How many nodes each clause leaves out, one after the other, the cause last."""
+    left = np.ones(len(analysis.nodes), dtype=np.bool_)
+    for clause in reversed(analysis.clauses):
+        gone = int(np.count_nonzero(left & clause.fails))
+        if gone:
+            yield {"clause": clause.title, "nodes": gone}
+            left &= ~clause.fails
+
+
+# --- the evidence ---------------------------------------------------------------------------------------------------
+
+
+def _clause(one: Explanation, analysis: Analysis, clause: FailingClause) -> Json:
+    together = one.blocking if clause in one.blocking else (clause,)
+    return {
+        "reason": clause.clause.reason,
+        "title": clause.title,
+        "plugin": clause.plugin or None,
+        "pass": len(analysis.nodes) - int(np.count_nonzero(clause.fails)),
+        "passWithoutItAlone": clause.alone,
+        "cause": clause.cause(analysis.passes_without(together)),
+        "details": clause.details(),
+        "problems": list(clause.problems),
+    }
+
+
+def _groups(analysis: Analysis) -> Iterator[Json]:
+    for clauses, count in analysis.failing_sets():
+        if count:
+            where = analysis.passes_without(clauses)
+            for clause in clauses:
+                where &= clause.fails
+            yield {"clauses": [clause.title for clause in clauses], "nodes": analysis.names(where)}
+
+
+def _on_node(analysis: Analysis, answer: NodeAnswer) -> Json:
+    here = np.zeros(len(analysis.nodes), dtype=np.bool_)
+    position = analysis.nodes.position(answer.node)
+    if position is not None:
+        here[position] = True
+    return {
+        "node": answer.node,
+        "exists": answer.exists,
+        "nearest": answer.nearest or None,
+        "clauses": [{"title": clause.title, "cause": clause.cause(here)} for clause in answer.clauses],
+        "total": answer.score,
+        "scores": [{"plugin": plugin, "score": score, "weight": weight} for plugin, score, weight in answer.scores],
+    }
+
+
+def _scores(plugins: PodExplanation) -> list[Json]:
+    rows = [*plugins.best]
+    named = {row.node for row in rows}
+    rows += [row for row in plugins.others if row.node not in named]
+
+    def of(row: NodeScore) -> Json:
+        scores = [{"plugin": name, "score": one, "weight": plugins.weights[name]} for name, one in row.scores.items()]
+        return {"node": row.node, "total": row.total, "scores": scores}
+
+    return [of(row) for row in rows]
+
+
+# --- what would help ------------------------------------------------------------------------------------------------
+
+
+def _remedy(remedy: Remedy, pod: Pod, workload: Workload | None, context: Sequence[str]) -> Json:
+    outcome = remedy.outcome
+    is_new = any(one.kind == "Node" and one.old is None and one.name == outcome.node_name for one in remedy.edited)
+    return {
+        "title": remedy.change.title,
+        "node": None if is_new else outcome.node_name,
+        "touches": "".join(part.capitalize() for part in remedy.touches.name.split("_")),
+        "evicts": [victim.key for victim in outcome.victims],
+        "notes": list(remedy.notes),
+        "edits": [_edit(one) for one in remedy.edited],
+        "commands": commands(remedy.edited, pod, workload, context),
+    }
+
+
+def _edit(one: EditedObject) -> Json:
+    found: Json = {"kind": one.kind, "namespace": one.namespace or None, "name": one.name}
+    if one.new is None:
+        found["action"] = "delete"
+    elif one.old is None:
+        found |= {"action": "create", "object": manifest(one) if one.kind != "Pod" else to_builtins(one.new)}
+    else:
+        found |= {"action": "recreate" if one.anew else "patch", "patch": patch_of(one.old, one.new)}
+    if one.is_consequence:
+        found["byController"] = True
+    return found

@@ -1,0 +1,56 @@
+"""Pods whose deletion would make room, whatever their priority; with disruption budgets, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from trio_sched.explanation.analysis import Analysis
+from trio_sched.explanation.trial import Trial
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import Change, delete_pod, some_names
+from trio_sched.plugin_api.preemption import Victims
+from trio_sched.snapshot.node_columns import NodeView
+
+_NODES: Final = 100
+"""Nodes on which victims are looked for, those with the fewest pods first."""
+_SHOWN: Final = 2
+"""Nodes whose victims are tried."""
+_MOST_VICTIMS: Final = 10
+
+
+def evictions(analysis: Analysis, trial: Trial) -> Iterator[Change]:
+    """Changes that delete pods of one node, the mildest first."""
+    found = trial.victims(_evictable, most_nodes=_NODES)
+    candidates = [one for one in found.items() if 0 < len(one[1].pods) <= _MOST_VICTIMS]
+    for _name, victims in sorted(candidates, key=_severity)[:_SHOWN]:
+        yield _deletion(victims)
+
+
+def _severity(candidate: tuple[str, Victims]) -> tuple[object, ...]:
+    name, victims = candidate
+    return victims.pdb_violations, len(victims.pods), max(pod.priority for pod in victims.pods), name
+
+
+def _evictable(node: NodeView) -> list[Pod]:
+    """The pods of *node* that somebody could delete: no static pods, none of DaemonSets, none that is ending."""
+    return [pod for pod in node.pods if not _stays(pod)]
+
+
+def _stays(pod: Pod) -> bool:
+    metadata = pod.metadata
+    return metadata.deletion_timestamp is not None or any(
+        one.kind in ("DaemonSet", "Node") for one in metadata.owner_references or () if one.controller
+    )
+
+
+def _deletion(victims: Victims) -> Change:
+    pods = victims.pods
+    notes = [f"priority {', '.join(str(one) for one in sorted({pod.priority for pod in pods}))}"]
+    if victims.pdb_violations:
+        notes.append(f"{victims.pdb_violations} protected by a disruption budget")
+    makers = {f"{one.kind} {one.name}" for pod in pods for one in pod.metadata.owner_references or () if one.controller}
+    if makers:
+        notes.append(f"{some_names(sorted(makers))} will make new ones, which need a place too")
+    title = f"delete {some_names([pod.key for pod in pods])}"
+    return Change(title=title, edits=tuple(delete_pod(pod) for pod in pods), note="; ".join(notes))

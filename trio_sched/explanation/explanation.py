@@ -1,0 +1,170 @@
+"""Why one pod is pending, or where it is: cause, evidence, and changes that were tried."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from attrs import define, field, frozen
+from msgspec import structs
+
+from trio_sched.engine.evaluation.pod_explanation import PodExplanation
+from trio_sched.engine.hooks.bound_hooks import BoundHook
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.errors import nearest_name
+from trio_sched.explanation.analysis import Analysis, FailingClause, analyse
+from trio_sched.explanation.remedies import Remedies, find_remedies
+from trio_sched.explanation.trial import Outcome, Trial, without_node
+from trio_sched.explanation.wake_events import wake_events
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import Change, Clause, edit_pod, some_names
+
+
+@frozen(kw_only=True)
+class Waiting:
+    """What is known of a pending pod's way through the queue; from a running scheduler only."""
+
+    state: str
+    """``Active``, ``Backoff``, ``Gated``, ``InFlight``, ``Unschedulable``, or ``Permit``."""
+    attempts: int = 0
+    since_seconds: float | None = None
+    """How long it has been pending."""
+    again_in_seconds: float | None = None
+    """When it is tried again at the latest."""
+    ahead: int = 0
+    """Pods in the active queue that come before it."""
+    details: tuple[str, ...] = ()
+    """Whom it waits for: plugins on permit, victims that are ending."""
+    history: tuple[str, ...] = ()
+    """The last attempts: when, what woke it, how it ended."""
+
+
+@frozen(eq=False, kw_only=True)
+class NodeAnswer:
+    """Why the pod is not, or could not be, on one node."""
+
+    node: str
+    exists: bool
+    clauses: tuple[FailingClause, ...] = ()
+    score: int | None = None
+    """Its weighted sum, if the pod fits there."""
+    scores: tuple[tuple[str, int, int], ...] = ()
+    """Plugin, score, weight."""
+    nearest: str = ""
+    """A node that may have been meant."""
+
+
+@define(eq=False, kw_only=True)
+class Explanation:
+    """Everything that is said of one pod."""
+
+    pod: Pod
+    """As it is, with its node if it has one."""
+    analysis: Analysis | None
+    """None: there is no profile."""
+    plugins: PodExplanation | None = None
+    """What every plugin says, with scores."""
+    outcome: Outcome = field(factory=Outcome)
+    """What the engine would decide now, if it is pending."""
+    remedies: Remedies = field(factory=Remedies)
+    events: Sequence[str] = ()
+    """What has to happen so that it is tried again."""
+    waiting: Waiting | None = None
+    on_nodes: Sequence[NodeAnswer] = ()
+    """Answers about the nodes that were asked for."""
+    notes: list[str] = field(factory=list)
+    """What could not be looked at, and what that may hide."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it has no node."""
+        return not self.pod.node_name
+
+    @property
+    def fits_now(self) -> bool:
+        """Whether the engine would place it now."""
+        return bool(self.outcome.node_name) and not self.outcome.victims
+
+    @property
+    def blocking(self) -> tuple[FailingClause, ...]:
+        """The requirements that are the cause: those that keep it from most nodes together, as few as possible."""
+        if self.analysis is None or not self.is_pending or self.fits_now:
+            return ()
+        sets = [clauses for clauses, _count in self.analysis.failing_sets() if clauses]
+        return sets[0] if sets else ()
+
+
+def explain(
+    scheduler: Scheduler,
+    pod: Pod,
+    *,
+    scores_of: Collection[str] = (),
+    remedies: bool = True,
+) -> Explanation:
+    """Explain *pod* as things stand.
+
+    The state of *scheduler* is changed meanwhile and is afterwards what it was, so nothing else may run.
+
+    Args:
+        scheduler: with the cluster's state.
+        pod: with its node, if it has one.
+        scores_of: the names of nodes to answer for.
+        remedies: whether to look for changes that let it run, if it is pending.
+    """
+    subject, profile = without_node(pod) if pod.node_name else pod, scheduler.profiles.get(pod.scheduler_name)
+    unknown = profile is None
+    if profile is None:
+        profile = next(iter(scheduler.profiles.values()))
+        subject = _with_scheduler(subject, profile.name)
+    with scheduler.without(pod):
+        analysis = analyse(profile, scheduler.cache.table, subject, scheduler.nominated_before(subject))
+        if unknown:
+            analysis.clauses.insert(0, _unknown_scheduler(scheduler, pod, analysis))
+        trial = Trial(scheduler, pod if unknown else subject)
+        found = Explanation(pod=pod, analysis=analysis)
+        found.plugins = scheduler.explain(subject, scores_of=scores_of)
+        if not pod.node_name:
+            found.outcome = trial.now(preempt=True)
+            found.events = [] if unknown else wake_events(profile, {one.plugin for one in analysis.answers})
+            if remedies and not found.fits_now:
+                found.remedies = find_remedies(analysis, trial)
+        found.on_nodes = [_on_node(found, name) for name in scores_of]
+    scheduler.invalidate_signatures()
+    return found
+
+
+def _with_scheduler(pod: Pod, name: str) -> Pod:
+    return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=name))
+
+
+def _unknown_scheduler(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> FailingClause:
+    """The clause of a pod whose scheduler does not exist."""
+    name, known = pod.scheduler_name, list(scheduler.profiles)
+    near = nearest_name(name, known)
+    meant = near or known[0]
+    text = f"no scheduler that is known here is called {name}; " + (
+        f"did you mean {near}?" if near else f"there is {some_names(known)}"
+    )
+    edit = edit_pod(pod, lambda one: _with_scheduler(one, meant))
+    change = Change(title=f"scheduler {meant}", edits=(edit,), corrects=near is not None)
+    clause = Clause(reason="UnknownScheduler", title=f"scheduler {name}", cause=text, changes=lambda _nodes: [change])
+    everywhere = np.ones(len(analysis.nodes), dtype=np.bool_)
+    return FailingClause(plugin="", clause=clause, hook=BoundHook("", "clauses", lambda: None), fails=everywhere)
+
+
+def _on_node(found: Explanation, name: str) -> NodeAnswer:
+    analysis = found.analysis
+    assert analysis is not None
+    position = analysis.nodes.position(name)
+    if position is None:
+        return NodeAnswer(node=name, exists=False, nearest=nearest_name(name, analysis.nodes.names) or "")
+    clauses = tuple(one for one in analysis.clauses if one.fails[position])
+    scores: tuple[tuple[str, int, int], ...] = ()
+    total: int | None = None
+    plugins = found.plugins
+    if plugins is not None:
+        for one in (*plugins.others, *plugins.best):
+            if one.node == name:
+                total = one.total
+                scores = tuple((plugin, score, plugins.weights[plugin]) for plugin, score in one.scores.items())
+    return NodeAnswer(node=name, exists=True, clauses=clauses, score=total, scores=scores)

@@ -1,0 +1,129 @@
+"""The difference between two versions of an object as a strategic merge patch.
+
+Objects are known here without the fields that no scheduler reads, so a patch changes what differs and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+from msgspec.json import decode, encode
+
+from trio_sched.objects.pod import Pod
+
+Json = dict[str, Any]
+
+_MERGE_KEYS: Final = {
+    "containers": "name",
+    "initContainers": "name",
+    "ports": "containerPort",
+    "resourceClaims": "name",
+    "schedulingGates": "name",
+    "volumes": "name",
+}
+"""Lists that a strategic merge patch merges by a key, among those of pods; other lists are replaced."""
+_REPLACED: Final = frozenset({"topologySpreadConstraints"})
+"""Lists that are merged by a key which several elements can have: these are replaced by a directive."""
+_RESIZED: Final = frozenset({"cpu", "memory"})
+
+
+def patch_of(old: Any, new: Any) -> Json:
+    """What makes *new* of *old*, two versions of an object; empty if they are equal."""
+    return _difference(_plain(old), _plain(new))
+
+
+def _plain(one: Any) -> Json:
+    plain: Json = decode(encode(one))
+    return plain
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
+    patch: Json = {}
+    for key in [*old, *(key for key in new if key not in old)]:
+        if key not in new:
+            patch[key] = _removed(key, old[key])
+        elif key not in old:
+            patch[key] = new[key]
+        elif old[key] != new[key]:
+            patch[key] = _changed(key, old[key], new[key])
+    return patch
+
+
+def _removed(key: str, old: Any) -> Any:
+    if key in _MERGE_KEYS and isinstance(old, list):
+        return [_deletion(_MERGE_KEYS[key], one) for one in old]
+    return None
+
+
+def _changed(key: str, old: Any, new: Any) -> Any:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return _difference(old, new)
+    if isinstance(old, list) and isinstance(new, list):
+        if key in _REPLACED:
+            return [*new, {"$patch": "replace"}]
+        if key in _MERGE_KEYS:
+            return _merged(_MERGE_KEYS[key], old, new)
+    return new
+
+
+def _merged(name: str, old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
+    before = {one.get(name): one for one in old}
+    after = {one.get(name): one for one in new}
+    found = [_deletion(name, one) for key, one in before.items() if key not in after]
+    for key, one in after.items():
+        if key not in before:
+            found.append(one)
+        elif one != before[key]:
+            found.append({name: key, **_difference(before[key], one)})
+    return found
+
+
+def _deletion(name: str, one: Json) -> Json:
+    return {name: one.get(name), "$patch": "delete"}
+
+
+# --- pods -----------------------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class PodPatch:
+    """What makes one version of a pending pod of another, by how the API server takes it."""
+
+    whole: Json
+    """All of it."""
+    mutable: Json
+    """Gates that go and tolerations that come, which a pending pod may do."""
+    resize: Json
+    """CPU and memory of containers, which the subresource ``resize`` takes."""
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether no new pod is needed."""
+        return self.mutable.keys() | self.resize.keys() == self.whole.get("spec", {}).keys() and len(self.whole) == 1
+
+
+def pod_patch(old: Pod, new: Pod) -> PodPatch:
+    """What makes *new* of *old*."""
+    whole = patch_of(old, new)
+    spec = whole.get("spec", {})
+    mutable: Json = {}
+    gates = {one.name for one in old.spec.scheduling_gates or ()}
+    if "schedulingGates" in spec and all(one.name in gates for one in new.spec.scheduling_gates or ()):
+        mutable["schedulingGates"] = spec["schedulingGates"]
+    before = old.spec.tolerations or ()
+    if "tolerations" in spec and (new.spec.tolerations or ())[: len(before)] == before:
+        mutable["tolerations"] = spec["tolerations"]
+    resize = {"containers": spec["containers"]} if all(map(_is_resize, spec.get("containers") or [{}])) else {}
+    return PodPatch(whole=whole, mutable=mutable, resize=resize)
+
+
+def _is_resize(container: Json) -> bool:
+    resources = container.get("resources")
+    if container.keys() != {"name", "resources"} or not resources or resources.keys() - {"requests", "limits"}:
+        return False
+    return all(
+        amounts is not None and not amounts.keys() - _RESIZED and None not in amounts.values()
+        for amounts in resources.values()
+    )

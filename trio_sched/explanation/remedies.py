@@ -1,0 +1,157 @@
+"""Looks for changes that let a pod run; each was made on a copy of the cluster, and the engine decided.
+
+Single changes come first, then those that meet several requirements together, the smallest sets of requirements first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from itertools import islice, product
+from typing import Final
+
+from attrs import define, field, frozen
+
+from trio_sched.explanation.analysis import Analysis, FailingClause
+from trio_sched.explanation.evictions import evictions
+from trio_sched.explanation.new_nodes import new_nodes
+from trio_sched.explanation.patches import pod_patch
+from trio_sched.explanation.priorities import higher_priorities
+from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import Change
+
+MAX_TRIALS: Final = 80
+"""Changes that are tried for one pod."""
+MAX_REMEDIES: Final = 8
+_MAX_SETS: Final = 6
+"""Sets of requirements of one size that are looked at."""
+_MAX_TOGETHER: Final = 4
+"""Requirements that are met together."""
+_PER_CLAUSE: Final = 3
+"""Changes of each of several clauses that are combined."""
+
+
+class Touch(IntEnum):
+    """What a change touches, the least first."""
+
+    POD_IN_PLACE = 1
+    """A field of the pod that can be changed while it is pending."""
+    NODE = 2
+    OBJECT = 3
+    POD_ANEW = 4
+    """A field that only a new pod can have otherwise."""
+    OTHER_PODS = 5
+    NEW_NODE = 6
+
+
+@frozen(kw_only=True)
+class Remedy:
+    """A change that was tried, and that lets the pod run."""
+
+    change: Change
+    clauses: tuple[FailingClause, ...]
+    """What it meets; empty for changes that are not about one requirement."""
+    edited: tuple[EditedObject, ...]
+    outcome: Outcome
+    touches: Touch
+    notes: tuple[str, ...] = ()
+
+
+@define(eq=False, kw_only=True)
+class Remedies:
+    """What was found, and what was tried."""
+
+    found: list[Remedy] = field(factory=list)
+    """The one that touches least first."""
+    tried: list[str] = field(factory=list)
+    """Titles of what was tried and does not help."""
+    is_complete: bool = True
+    """Whether everything that was thought of was tried."""
+
+
+@define(eq=False)
+class _Search:
+    analysis: Analysis
+    trial: Trial
+    remedies: Remedies = field(factory=Remedies)
+    _seen: set[str] = field(factory=set)
+
+    def run(self) -> Remedies:
+        sets = self.analysis.failing_sets()
+        of_pod = [one for one in self.analysis.clauses if one.is_of_pod]
+        if of_pod and not any(clauses for clauses, _count in sets):
+            sets = [(tuple(of_pod), 0)]
+        singles = [one for one in sets if len(one[0]) == 1]
+        for single, _count in singles:
+            self._try_set(single, most=None)
+        for size in range(2, _MAX_TOGETHER + 1):
+            if self.remedies.found:
+                break
+            for clauses, _count in islice((one for one in sets if len(one[0]) == size), _MAX_SETS):
+                self._try_set(clauses, most=_PER_CLAUSE)
+        for make in (higher_priorities, evictions, new_nodes):
+            for change in make(self.analysis, self.trial):
+                self._try(change, (), preempt=make is higher_priorities)
+        self.remedies.found.sort(key=lambda one: (not one.change.corrects, one.touches, len(one.edited)))
+        del self.remedies.found[MAX_REMEDIES:]
+        return self.remedies
+
+    def _try_set(self, clauses: Sequence[FailingClause], most: int | None) -> None:
+        nodes = self.analysis.passes_without(clauses)
+        if not nodes.any() and len(nodes):
+            return
+        choices = [one.changes(nodes)[:most] for one in clauses]
+        for combination in product(*choices):
+            change = combination[0]
+            for other in combination[1:]:
+                if other.title != change.title:
+                    change = change & other
+            self._try(change, tuple(clauses))
+
+    def _try(self, change: Change, clauses: tuple[FailingClause, ...], *, preempt: bool = False) -> None:
+        if change.title in self._seen:
+            return
+        self._seen.add(change.title)
+        if self.trial.count >= MAX_TRIALS:
+            self.remedies.is_complete = False
+            return
+        try:
+            with self.trial.made(change) as edited:
+                outcome = self.trial.decide_made(edited, preempt=preempt)
+        except CannotApply as problem:
+            self.remedies.tried.append(f"{change.title} ({problem})")
+            return
+        if not outcome.node_name:
+            self.remedies.tried.append(change.title)
+            return
+        self.remedies.found.append(
+            Remedy(
+                change=change,
+                clauses=clauses,
+                edited=tuple(edited),
+                outcome=outcome,
+                touches=_touch(edited, self.trial.pod),
+                notes=(change.note,) if change.note else (),
+            )
+        )
+
+
+def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
+    """Look for changes that let the pod of *analysis* run; *trial* makes and undoes them."""
+    return _Search(analysis, trial).run()
+
+
+def _touch(edited: Sequence[EditedObject], pod: Pod) -> Touch:
+    """The most that is touched."""
+    return max(_touch_of(one, pod) for one in edited)
+
+
+def _touch_of(one: EditedObject, pod: Pod) -> Touch:
+    if one.kind == "Node":
+        return Touch.NEW_NODE if one.old is None else Touch.NODE
+    if one.kind != "Pod":
+        return Touch.OBJECT
+    if (one.namespace, one.name) != (pod.namespace, pod.name):
+        return Touch.OTHER_PODS
+    return Touch.POD_IN_PLACE if pod_patch(one.old, one.new).is_in_place else Touch.POD_ANEW

@@ -1,0 +1,289 @@
+"""A copy of the cluster's state, on which changes are made, the engine decides, and the changes are undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from attrs import define, field, frozen
+from msgspec import Struct, structs
+
+from trio_sched.engine.evaluation.decision import ScheduleResult
+from trio_sched.engine.evaluation.preemption import Evictable
+from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_status_hook
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.interrupts import raise_interrupt
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import Change, Edit
+from trio_sched.plugin_api.preemption import BudgetsByNamespace, Victims, budgets_of
+from trio_sched.plugin_api.status import Code
+from trio_sched.plugin_api.verdicts import NodeStatuses
+
+_CANDIDATES: Final = 16
+"""Nodes with victims that are compared."""
+
+
+class CannotApply(Exception):
+    """A change cannot be made here."""
+
+
+@frozen(kw_only=True)
+class EditedObject:
+    """One object before and after a change."""
+
+    kind: str
+    name: str
+    namespace: str
+    old: Any
+    """None: it is made."""
+    new: Any
+    """None: it is deleted."""
+    is_consequence: bool = False
+    """Nobody has to do it: a controller does, once the rest is done."""
+    anew: bool = False
+    """It has to be deleted and made anew."""
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """What the engine decides about the pod once a change is made."""
+
+    node_name: str = ""
+    """Empty: it would still be pending."""
+    victims: tuple[Pod, ...] = ()
+    """Pods that would be evicted for it."""
+    violations: int = 0
+    """How many of these a disruption budget protects."""
+    message: str = ""
+    """Why it would be pending."""
+
+
+@define(eq=False)
+class Trial:
+    """Tries changes for one pod. Whoever uses it must own the scheduler: nothing else may run meanwhile.
+
+    Attributes:
+        scheduler: holds the cluster's state; after each trial it is what it was.
+        pod: the pod in question, without a node.
+    """
+
+    scheduler: Scheduler
+    pod: Pod
+    count: int = field(default=0, init=False)
+    """How many changes have been tried."""
+    _uids: dict[tuple[str, str], str] | None = field(default=None, init=False)
+    """(namespace, name) → UID of the pods on nodes."""
+
+    def decide(self, change: Change, *, preempt: bool = False) -> Outcome:
+        """What is decided about the pod once *change* is made.
+
+        Args:
+            change: is undone afterwards.
+            preempt: whether other pods may be evicted for it, as its priority allows.
+
+        Raises:
+            CannotApply: the change cannot be made.
+        """
+        with self.made(change) as edited:
+            return self.decide_made(edited, preempt=preempt)
+
+    def decide_made(self, edited: Sequence[EditedObject], *, preempt: bool = False) -> Outcome:
+        """What is decided about the pod while a change is made; *edited* is what `made` gave."""
+        return self._decide(self._subject(edited), preempt=preempt)
+
+    def would_help(self, change: Change, *, preempt: bool = False) -> bool:
+        """Whether the pod would run once *change* is made."""
+        try:
+            return bool(self.decide(change, preempt=preempt).node_name)
+        except CannotApply:
+            return False
+
+    def victims(self, evictable: Evictable, *, most_nodes: int) -> Mapping[str, Victims]:
+        """The pods without which the pod fits, by node; empty if it fits, or if removing pods does not help.
+
+        Args:
+            evictable: gives the pods of a node that may be removed.
+            most_nodes: so many nodes are looked at, those with the fewest pods first.
+        """
+        if self.pod.scheduler_name not in self.scheduler.profiles:
+            return {}
+        decision = self.scheduler.try_pod(self.pod)
+        if isinstance(decision, ScheduleResult) or decision.diagnosis is None or decision.state is None:
+            return {}
+        table = self.scheduler.cache.table
+        names = _resolvable(decision.diagnosis.statuses)
+        names = sorted(names, key=lambda name: len(table.pods[table.row_of[name]]))[:most_nodes]
+        found = self.scheduler.dry_run_preemption(
+            self.pod, decision.state, names, most_nodes, self.budgets(), evictable=evictable
+        )
+        return found.candidates
+
+    def now(self, *, preempt: bool = False) -> Outcome:
+        """What is decided about the pod as things stand."""
+        return self._decide(self.pod, preempt=preempt)
+
+    def _subject(self, edited: Sequence[EditedObject]) -> Pod:
+        for one in edited:
+            if one.kind == "Pod" and (one.namespace, one.name) == (self.pod.namespace, self.pod.name):
+                subject: Pod = one.new
+                return subject
+        return self.pod
+
+    @contextmanager
+    def made(self, change: Change) -> Generator[list[EditedObject], None, None]:
+        """Make *change* for as long as the block runs.
+
+        Raises:
+            CannotApply: the change cannot be made.
+        """
+        self.count += 1
+        edited: dict[tuple[str, str, str], EditedObject] = {}
+        undo: list[Callable[[], None]] = []
+        try:
+            for edit in change.edits:
+                key = (edit.kind, edit.namespace, edit.name)
+                before = edited.get(key)
+                current = self.current(edit) if before is None else before.new
+                new = _applied(edit, current)
+                edited[key] = EditedObject(
+                    kind=edit.kind,
+                    name=edit.name,
+                    namespace=edit.namespace,
+                    old=current if before is None else before.old,
+                    new=new,
+                    is_consequence=edit.is_consequence,
+                    anew=edit.anew or (before is not None and before.anew),
+                )
+            for one in edited.values():
+                undo.append(self._put(one))
+            yield list(edited.values())
+        finally:
+            for step in reversed(undo):
+                step()
+
+    def current(self, edit: Edit) -> Any:
+        """The object of *edit* as it is; None if there is none."""
+        if edit.kind == "Pod":
+            if (edit.namespace, edit.name) == (self.pod.namespace, self.pod.name):
+                return self.pod
+            cached = self.scheduler.cache.get(self._uid(edit.namespace, edit.name))
+            if cached is not None:
+                return cached.pod_on_node
+            return self.scheduler.cache.unassigned.get(f"{edit.namespace}/{edit.name}")
+        if edit.kind == "Node":
+            table = self.scheduler.cache.table
+            row = table.row_of.get(edit.name)
+            return None if row is None else table.nodes[row]
+        return self.scheduler.object_cache.get(edit.kind, edit.name, edit.namespace)
+
+    def _uid(self, namespace: str, name: str) -> str:
+        if self._uids is None:
+            self._uids = {(one.pod.namespace, one.pod.name): one.pod.uid for one in self.scheduler.cache}
+        return self._uids.get((namespace, name), "")
+
+    def _put(self, one: EditedObject) -> Callable[[], None]:
+        """Put the object as it would be into the caches; returns what undoes that."""
+        if one.kind == "Node":
+            self._put_node(one.name, one.new)
+            return lambda: self._put_node(one.name, one.old)
+        if one.kind == "Pod":
+            if (one.namespace, one.name) == (self.pod.namespace, self.pod.name):
+                return lambda: None
+            self._put_pod(one.old, one.new)
+            return lambda: self._put_pod(one.new, one.old)
+        self._put_object(one, one.new)
+        return lambda: self._put_object(one, one.old)
+
+    def _put_node(self, name: str, node: Node | None) -> None:
+        cache = self.scheduler.cache
+        if node is not None:
+            cache.add_node(node)
+        elif name in cache.table.row_of:
+            cache.remove_node(name)
+
+    def _put_pod(self, old: Pod | None, new: Pod | None) -> None:
+        cache = self.scheduler.cache
+        if old is not None and old.node_name:
+            cached = cache.get(old.uid)
+            if cached is not None and cached.assumed:
+                cache.forget(old.uid)
+            elif cached is not None:
+                cache.remove(old.uid)
+        if new is not None and new.node_name:
+            cache.add(new)
+
+    def _put_object(self, one: EditedObject, new: Any) -> None:
+        cache = self.scheduler.object_cache
+        cache.add_kind(one.kind)
+        if new is None:
+            cache.remove(one.kind, one.name, one.namespace)
+        else:
+            cache.put(one.kind, one.name, one.namespace, new)
+        cache.count_change(one.kind)
+
+    def _decide(self, pod: Pod, *, preempt: bool) -> Outcome:
+        scheduler = self.scheduler
+        profile = scheduler.profiles.get(pod.scheduler_name)
+        if profile is None:
+            return Outcome(message=f"no scheduler is called {pod.scheduler_name}")
+        try:
+            for hook in profile.pre_enqueue:
+                status = call_status_hook(hook, pod)
+                if status is not None:
+                    return Outcome(message=status.message)
+        except HookFailed as failed:
+            return Outcome(message=str(failed))
+        decision = scheduler.try_pod(pod)
+        if isinstance(decision, ScheduleResult):
+            return Outcome(node_name=decision.node_name)
+        diagnosis, state = decision.diagnosis, decision.state
+        if not preempt or diagnosis is None or state is None or pod.spec.preemption_policy == "Never":
+            return Outcome(message=decision.message)
+        names = _resolvable(diagnosis.statuses)
+        found = scheduler.dry_run_preemption(pod, state, names, _CANDIDATES, self.budgets())
+        if not found.candidates:
+            return Outcome(message=decision.message)
+        name, victims = min(found.candidates.items(), key=lambda entry: _severity(*entry))
+        return Outcome(node_name=name, victims=victims.pods, violations=victims.pdb_violations)
+
+    def budgets(self) -> BudgetsByNamespace:
+        """The disruption budgets, as far as they are known."""
+        cache = self.scheduler.object_cache
+        return budgets_of(cache.objects("PodDisruptionBudget")) if "PodDisruptionBudget" in cache.kinds else {}
+
+
+def _applied(edit: Edit, current: Any) -> Any:
+    try:
+        new = edit.apply(current)
+    except BaseException as error:  # an edit of a plugin, which can raise anything
+        raise_interrupt(error)
+        raise CannotApply(f"{edit.kind} {edit.name}: {error!r}") from error
+    if new is not None and not isinstance(new, Struct):
+        raise CannotApply(f"{edit.kind} {edit.name}: the edit gives {type(new).__name__}, which is no object")
+    return new
+
+
+def _resolvable(statuses: NodeStatuses) -> list[str]:
+    """The nodes that removing pods can help."""
+    return [
+        statuses.names[position]
+        for status, positions in statuses.groups
+        if status.code == Code.UNSCHEDULABLE
+        for position in positions
+    ]
+
+
+def _severity(name: str, victims: Victims) -> tuple[int, int, int, int, str]:
+    """Sorts the mildest eviction first: as DefaultPreemption chooses."""
+    priorities = [pod.priority for pod in victims.pods]
+    return victims.pdb_violations, max(priorities), sum(priorities), len(priorities), name
+
+
+def without_node(pod: Pod) -> Pod:
+    """*pod* as it was before it had a node."""
+    spec = structs.replace(pod.spec, node_name="")
+    status = structs.replace(pod.status, phase="Pending", nominated_node_name="")
+    return structs.replace(pod, spec=spec, status=status)

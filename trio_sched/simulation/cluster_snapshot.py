@@ -1,0 +1,100 @@
+"""The state of a cluster at one moment, and a scheduler that knows it; nothing runs, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import msgspec
+from attrs import define, field
+
+from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.daemon.watching.watched_kinds import kind_of
+from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
+from trio_sched.explanation.priorities import PriorityClass
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
+from trio_sched.objects.changes import Change
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import Watched
+from trio_sched.simulation.simulated_run import in_process_clients
+from trio_sched.simulator import ApiServer, trio_clock
+from trio_sched.simulator.storage.object_store import ObjectStore
+
+PRIORITY_CLASSES: Kind[Any] = Kind(
+    group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False, type=PriorityClass
+)
+
+
+@define(eq=False, kw_only=True)
+class ClusterSnapshot:
+    """Objects as they were at one moment."""
+
+    nodes: Sequence[Node]
+    pods: Sequence[Pod]
+    """Without those that have finished."""
+    others: Mapping[Watched, Sequence[Any]] = field(factory=dict)
+    """The name under which plugins read objects → these."""
+
+
+Objects = Callable[[Kind[Any]], Iterable[Any]]
+"""Gives the objects of a kind."""
+
+
+def snapshot_of(objects: Objects, wanted: Iterable[Watched]) -> ClusterSnapshot:
+    """What a scheduler looks at.
+
+    Args:
+        objects: gives the objects of a kind.
+        wanted: the kinds that plugins read, besides pods and nodes.
+    """
+    others: dict[Watched, Sequence[Any]] = {PRIORITY_CLASS: list(objects(PRIORITY_CLASSES))}
+    for resource in wanted:
+        found = kind_of(resource)
+        if found is not None:
+            others[found[0]] = list(objects(found[1]))
+    pods = [pod for pod in objects(POD_KIND) if not pod.is_terminal]
+    return ClusterSnapshot(nodes=list(objects(NODE_KIND)), pods=pods, others=others)
+
+
+def objects_of_store(store: ObjectStore) -> Objects:
+    """The objects of an embedded API server."""
+
+    def objects(kind: Kind[Any]) -> Iterable[Any]:
+        name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+        decode = msgspec.json.Decoder(kind.type).decode
+        for stored in store.collection(name).in_order():
+            raw = stored.encoded(b"{")
+            one = decode(raw)
+            if kind.transform is not None:
+                one = kind.transform(one, None)
+            yield one if kind.keep_raw is None else kind.keep_raw(one, raw)
+
+    return objects
+
+
+@asynccontextmanager
+async def assembled(settings: DaemonSettings, begins: datetime) -> AsyncGenerator[Assembly, None]:
+    """The parts of a daemon with *settings*, its caches empty; nothing of it runs."""
+    server = ApiServer(trio_clock(begins), 0)
+    async with in_process_clients(server, settings) as clients:
+        yield assemble(settings, clients, random=Random(0), wall_clock=server.now)
+
+
+def fill(assembly: Assembly, snapshot: ClusterSnapshot) -> None:
+    """Put *snapshot* into the caches of *assembly*, whose queue then has the pending pods."""
+    handlers, cache = assembly.event_handlers, assembly.scheduler.object_cache
+    assembly.put_in_force(assembly.loaded)
+    for kind, objects in snapshot.others.items():
+        cache.add_kind(kind)
+        for one in objects:
+            handlers.object_changed(kind, Change("ADDED", None, one), now=0.0)
+        handlers.batch_changed(kind)
+    for node in snapshot.nodes:
+        handlers.node_changed(Change("ADDED", None, node), now=0.0)
+    for pod in sorted(snapshot.pods, key=lambda one: not one.node_name):  # those on nodes first: nothing is moved then
+        handlers.pod_changed(Change("ADDED", None, pod), now=0.0)

@@ -1,0 +1,247 @@
+"""Explains pods of a cluster that runs, or of one from files, without simulating anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import define, field, frozen
+from msgspec import structs
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.explanation.commands import controller_of
+from trio_sched.explanation.data import explanation_as_data
+from trio_sched.explanation.explanation import Waiting, explain
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.errors import ApiError
+from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.kube_client.verbs import get
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import parse_time
+from trio_sched.objects.workload import ReplicaSet
+from trio_sched.simulation.asked_pods import AskedPods, Name, like_each_other
+from trio_sched.simulation.cluster_snapshot import (
+    ClusterSnapshot,
+    assembled,
+    fill,
+    objects_of_store,
+    snapshot_of,
+)
+from trio_sched.simulation.live_snapshot import LiveListing
+from trio_sched.simulator import ApiServer, populate, trio_clock
+from trio_sched.simulator.manifests.manifests import Manifest, ManifestProblem
+
+Json = dict[str, Any]
+
+_OWNERS: Final[Mapping[str, Kind[Any]]] = {
+    "Job": Kind(group="batch", version="v1", plural="jobs", namespaced=True, type=ReplicaSet),
+    "ReplicaSet": Kind(group="apps", version="v1", plural="replicasets", namespaced=True, type=ReplicaSet),
+}
+"""What may stand between a pod and its workload; only the metadata are read."""
+_MAX_EXPLAINED: Final = 200
+"""Pods that are explained at once."""
+
+
+@frozen(kw_only=True)
+class Question:
+    """What is asked."""
+
+    settings: DaemonSettings
+    names: Sequence[Name] = ()
+    """Nothing: all pending pods."""
+    nodes: Sequence[str] = ()
+    """Nodes to answer for."""
+    context: Sequence[str] = ()
+    """Flags that kubectl needs for the same cluster."""
+    is_default: bool = True
+    """Whether the configuration is not the one that the cluster's scheduler has, as far as is known."""
+
+
+@frozen(kw_only=True)
+class Answer:
+    """What is said of pods that are alike."""
+
+    explanation: Json
+    pods: tuple[str, ...]
+    """All of them."""
+
+
+@define(eq=False)
+class Answers:
+    """What is said of all pods that were asked about; those that are most come first."""
+
+    answers: list[Answer] = field(factory=list)
+    notes: list[str] = field(factory=list)
+
+    def as_data(self) -> Json:
+        """For JSON and YAML."""
+        return {
+            "explanations": [{**one.explanation, "alike": list(one.pods)} for one in self.answers],
+            "notes": list(self.notes),
+        }
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether one of the pods is pending with a cause."""
+        causes = (one.explanation["cause"] for one in self.answers)
+        return any(cause is not None and cause["fitsNow"] is None for cause in causes)
+
+
+async def explain_live(
+    question: Question, connection: ConnectionSettings, now: datetime, begin: Callable[[str], None]
+) -> Answers:
+    """Explain pods of a running cluster; nothing is written to it.
+
+    Args:
+        question: what is asked.
+        connection: how the cluster is reached.
+        now: the time of day.
+        begin: is told what is done next.
+
+    Raises:
+        NoSuchPod: there is no such pod.
+        NotListed: pods or nodes may not be listed.
+        KubeClientError: the cluster cannot be reached.
+        PluginError: a plugin is missing or broken.
+    """
+    async with (
+        assembled(question.settings, now) as assembly,
+        connect(connection, component="explain", qps=-1) as client,
+    ):
+        listing = LiveListing(client, begin)
+        pods = await listing.pods()
+        asked = AskedPods(pods)
+        found = _asked(question, asked)
+        scores_matter = bool(question.nodes) or any(pod.node_name for pod in found)
+        snapshot = await listing.snapshot(pods, found, assembly.loaded.wanted_kinds, scores_matter=scores_matter)
+        owners: dict[tuple[str, str, str], Any] = {}
+        for pod in found:
+            controller = controller_of(pod)
+            kind = _OWNERS.get(controller.kind) if controller is not None else None
+            if controller is None or kind is None or (controller.kind, pod.namespace, controller.name) in owners:
+                continue
+            try:
+                owner = await get(client, kind, controller.name, namespace=pod.namespace)
+            except ApiError:
+                owner = None  # gone, or not to be seen: then the controller itself is the workload
+            owners[controller.kind, pod.namespace, controller.name] = owner
+        begin("explaining")
+        answers = _explained(question, assembly, snapshot, AskedPods(pods, owners), found, now)
+        answers.notes += listing.notes
+    return answers
+
+
+async def explain_manifests(
+    question: Question, manifests: Sequence[Manifest], now: datetime, say: Callable[[str], None]
+) -> Answers:
+    """Explain pods of a cluster from files, as it is there.
+
+    Args:
+        question: what is asked.
+        manifests: the objects.
+        now: the time of day.
+        say: takes a line for each pod that has no room in its quota.
+
+    Raises:
+        NoSuchPod: there is no such pod.
+        ManifestError: an object is refused.
+        PluginError: a plugin is missing or broken.
+    """
+
+    def leave_out(problem: ManifestProblem) -> None:
+        say(f"Warning: left out: {problem}")
+
+    server = ApiServer(trio_clock(now), 0)
+    populate(server, manifests, leave_out)
+    objects = objects_of_store(server.store)
+    owners = {
+        (kind, one.metadata.namespace, one.metadata.name): one
+        for kind, listed in _OWNERS.items()
+        for one in objects(listed)
+    }
+    async with assembled(question.settings, now) as assembly:
+        snapshot = snapshot_of(objects, assembly.loaded.wanted_kinds)
+        asked = AskedPods(snapshot.pods, owners)
+        return _explained(question, assembly, snapshot, asked, _asked(question, asked), now)
+
+
+def _asked(question: Question, asked: AskedPods) -> list[Pod]:
+    if not question.names:
+        return asked.pending()
+    found: dict[str, Pod] = {}
+    for name in question.names:
+        found.update((pod.key, pod) for pod in asked.named(name))
+    return list(found.values())
+
+
+def _explained(
+    question: Question,
+    assembly: Assembly,
+    snapshot: ClusterSnapshot,
+    asked: AskedPods,
+    pods: Sequence[Pod],
+    now: datetime,
+) -> Answers:
+    answers = Answers()
+    adopted = _adopted(question, assembly, snapshot, pods, answers)
+    fill(assembly, snapshot)
+    groups = like_each_other(pods, asked)
+    if len(groups) > _MAX_EXPLAINED:
+        answers.notes.append(f"there are {len(groups)} kinds of pods; the first {_MAX_EXPLAINED} are explained")
+    for group in groups[:_MAX_EXPLAINED]:
+        pod = group[0]
+        found = explain(assembly.scheduler, adopted(pod), scores_of=question.nodes)
+        found.pod = pod
+        found.waiting = waiting_of(pod, snapshot.pods, now)
+        data = explanation_as_data(found, asked.workload(pod), question.context)
+        answers.answers.append(Answer(explanation=data, pods=tuple(one.key for one in group)))
+    answers.answers.sort(key=lambda one: -len(one.pods))
+    return answers
+
+
+def _adopted(
+    question: Question, assembly: Assembly, snapshot: ClusterSnapshot, pods: Iterable[Pod], answers: Answers
+) -> Callable[[Pod], Pod]:
+    """Gives a pod of another scheduler that is known to run as one of the first profile's."""
+    profiles = assembly.loaded.prepared.profiles
+    running = {pod.scheduler_name for pod in snapshot.pods if pod.node_name} - profiles.keys()
+    first = next(iter(profiles))
+    others = sorted({pod.scheduler_name for pod in pods} & running)
+    if others:
+        answers.notes.append(
+            f"pods of {', '.join(others)} are judged by the profile {first}; --config FILE takes the configuration of "
+            "their scheduler"
+        )
+
+    def adopted(pod: Pod) -> Pod:
+        if pod.scheduler_name not in running:
+            return pod
+        return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=first))
+
+    return adopted
+
+
+def waiting_of(pod: Pod, pods: Collection[Pod], now: datetime) -> Waiting | None:
+    """What the API server knows of how *pod* waits; None if it has a node."""
+    if pod.node_name:
+        return None
+    created = parse_time(pod.metadata.creation_timestamp or "")
+    since = None if created is None else max(now.timestamp() - created, 0.0)
+    details: list[str] = []
+    nominated = pod.nominated_node_name
+    if nominated:
+        details.append(_nominated(nominated, pods))
+    return Waiting(state="", since_seconds=since, details=tuple(details))
+
+
+def _nominated(node: str, pods: Iterable[Pod]) -> str:
+    """What a pod waits for that is nominated to *node*."""
+    ending = [pod for pod in pods if pod.node_name == node and pod.metadata.deletion_timestamp is not None]
+    if not ending:
+        return f"it is nominated to {node}"
+    longest = max(pod.metadata.deletion_grace_period_seconds or 0 for pod in ending)
+    names = ", ".join(pod.key for pod in ending[:3]) + (", …" if len(ending) > 3 else "")
+    return f"it is nominated to {node}, where {names} are ending, which takes up to {longest} s"

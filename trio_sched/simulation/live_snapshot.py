@@ -1,0 +1,162 @@
+"""The snapshot of a running cluster: listed read-only, with the rights of whoever asks, and no more than is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.watching.watched_kinds import kind_of
+from trio_sched.errors import TrioSchedError
+from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.decoding.decoding import Page
+from trio_sched.kube_client.errors import Forbidden, NotFound, Unauthorized
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
+from trio_sched.kube_client.verbs import list_pages
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import Watched
+from trio_sched.simulation.cluster_snapshot import PRIORITY_CLASSES, ClusterSnapshot
+
+_AT_ONCE: Final = 4
+"""Kinds that are listed at the same time."""
+_STORAGE: Final = frozenset(
+    {
+        "CSIDriver",
+        "CSINode",
+        "CSIStorageCapacity",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "StorageClass",
+        "VolumeAttachment",
+    }
+)
+_DEVICES: Final = frozenset({"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceSlice"})
+_OWNERS: Final = frozenset({"ReplicaSet", "ReplicationController", "Service", "StatefulSet"})
+"""Kinds whose selectors count in scores only."""
+_HIDES: Final[Mapping[str, str]] = {
+    "Namespace": "pod affinity that selects namespaces may be judged wrongly",
+    "PodDisruptionBudget": "which pods a budget protects is not known",
+    PRIORITY_CLASS: "no other priority is tried",
+    "PodGroup": "nothing is known of the pod's group",
+}
+"""Kind → what is not known where it may not be listed."""
+
+
+class NotListed(TrioSchedError):
+    """The cluster does not show its pods or nodes to whoever asks."""
+
+
+def is_needed(kind: Watched, pods: Collection[Pod], *, scores_matter: bool) -> bool:
+    """Whether objects of *kind* matter for one of *pods*."""
+    if kind in _OWNERS:
+        return scores_matter
+    if kind in _STORAGE:
+        return any(pod.spec.volumes for pod in pods)
+    if kind in _DEVICES:
+        return any(pod.spec.resource_claims or _has_extended_resources(pod) for pod in pods)
+    if kind == "PodGroup":
+        return any(pod.spec.scheduling_group is not None for pod in pods)
+    return True
+
+
+def _has_extended_resources(pod: Pod) -> bool:
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    return any("/" in name for one in containers for name in (one.resources.requests if one.resources else None) or ())
+
+
+@define(eq=False)
+class LiveListing:
+    """Lists a running cluster.
+
+    Attributes:
+        client: of its API server.
+        begin: is told what is done next.
+        notes: what could not be listed, and what that may hide.
+    """
+
+    client: KubeClient
+    begin: Callable[[str], None]
+    notes: list[str] = field(factory=list, init=False)
+
+    async def pods(self) -> list[Pod]:
+        """All pods that have not finished.
+
+        Raises:
+            NotListed: they may not be listed.
+            KubeClientError: the cluster cannot be reached.
+        """
+        return await self._required(POD_KIND)
+
+    async def snapshot(
+        self, pods: Collection[Pod], asked: Collection[Pod], wanted: Iterable[Watched], *, scores_matter: bool
+    ) -> ClusterSnapshot:
+        """What a scheduler looks at, as far as it matters for the pods that are *asked* about.
+
+        Args:
+            pods: all pods, as `pods` gives them.
+            asked: some of them.
+            wanted: the kinds that plugins read.
+            scores_matter: whether the scores of nodes are asked for, too.
+
+        Raises:
+            NotListed: the nodes may not be listed.
+            KubeClientError: the cluster cannot be reached.
+        """
+        others: dict[Watched, list[Any]] = {}
+        kinds: dict[Watched, Kind[Any]] = {PRIORITY_CLASS: PRIORITY_CLASSES}
+        for resource in wanted:
+            found = kind_of(resource)
+            if found is not None:
+                kinds[found[0]] = found[1]
+        limit = trio.CapacityLimiter(_AT_ONCE)
+
+        async def list_one(name: Watched, kind: Kind[Any]) -> None:
+            async with limit:
+                others[name] = await self._optional(name, kind)
+
+        async with trio.open_nursery() as nursery:
+            for name, kind in kinds.items():
+                if is_needed(name, asked, scores_matter=scores_matter):
+                    nursery.start_soon(list_one, name, kind)
+                else:
+                    others[name] = []
+            nodes = await self._required(NODE_KIND)
+        return ClusterSnapshot(nodes=nodes, pods=list(pods), others=others)
+
+    async def _required(self, kind: Kind[Any]) -> list[Any]:
+        try:
+            return await self._listed(kind)
+        except (Forbidden, Unauthorized) as refused:
+            text = f"the cluster's {kind.plural} cannot be listed: {refused}"
+            raise NotListed(f"{text}; ask for the right to list them in all namespaces") from refused
+        except NotFound as missing:
+            server = self.client.settings.server
+            raise NotListed(f"{server} serves no {kind.plural}; is it the API server of a cluster?") from missing
+
+    async def _optional(self, name: Watched, kind: Kind[Any]) -> list[Any]:
+        try:
+            return await self._listed(kind)
+        except NotFound:
+            return []  # of a version of Kubernetes that does not have it
+        except (Forbidden, Unauthorized):
+            hides = _HIDES.get(str(name), "what depends on them may be judged wrongly")
+            self.notes.append(f"you may not list {kind.plural}; {hides}")
+            return []
+
+    async def _listed(self, kind: Kind[Any]) -> list[Any]:
+        found: list[Any] = []
+        self.begin(f"listing {kind.plural}")
+
+        def take(page: Page[Any]) -> None:
+            if page.starts_over:
+                found.clear()
+            found.extend(page.objects)
+            left = page.metadata.remaining_item_count
+            if left:
+                self.begin(f"listing {kind.plural}: {left:,} left")
+
+        await list_pages(self.client, kind, take)
+        return found
