@@ -1,4 +1,4 @@
-"""Tells a KeyboardInterrupt that came to the process from one that a plugin has raised by itself."""
+"""Tells what interrupts a plugin from what it has raised by itself: it is not the failure of a hook."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ _HANDLERS: Final = ("trio.", "trio_sched.")
 """Modules with handlers of SIGINT."""
 
 
+class HookInterrupted(BaseException):
+    """Is raised in a hook of a plugin that does not return, by whoever limits how long hooks take."""
+
+
 def raise_interrupt(error: BaseException) -> None:
-    """Raise *error* again if it interrupts the process; else it is the failure of the plugin that was called.
+    """Raise *error* again if it interrupts the plugin; else it is the failure of the plugin that was called.
 
     Raises:
-        KeyboardInterrupt: it does.
+        KeyboardInterrupt: it came to the process.
+        HookInterrupted: the hook took too long.
     """
     if is_interrupt(error):
         raise error
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether *error* interrupts the process."""
-    return issubclass(type(error), KeyboardInterrupt) and _is_of_signal(error)
+    """Whether *error* interrupts the plugin: a KeyboardInterrupt that came to the process, or the end of a limit."""
+    kind = type(error)
+    return issubclass(kind, HookInterrupted) or (issubclass(kind, KeyboardInterrupt) and _is_of_signal(error))
 
 
 def _is_of_signal(error: BaseException) -> bool:

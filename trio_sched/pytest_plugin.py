@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,46 @@ if TYPE_CHECKING:
     from trio_sched.testing import FakeHandle
 
 _PACKAGE = "trio_sched"
+_HOOK_SECONDS = "plugin_hook_seconds"
 _FIXTURES = ("fake_handle", "virtual_cluster")
+
+
+stderr_fd: int = 2
+"""Where what is written is seen, although pytest captures it."""
+faulthandler_is_free: bool = True
+"""Whether pytest does not use Python's only timer for stacks of threads itself."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option is for the configuration file: it is about plugins, not about one run."""
+    parser.addini(_HOOK_SECONDS, "how long one call of a plugin's hook may take before it is interrupted (20)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options."""
+    global stderr_fd, faulthandler_is_free
+    stderr_fd = os.dup(2)  # before it is captured
+    if config.pluginmanager.hasplugin("faulthandler"):
+        faulthandler_is_free = not float(config.getini("faulthandler_timeout") or 0)
+    given = config.getini(_HOOK_SECONDS)
+    if given:
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = math.nan
+        if not seconds > 0:
+            raise pytest.UsageError(f"{_HOOK_SECONDS} = {given}: must be a number of seconds above 0, or inf")
+        from trio_sched.testing import hook_limit
+
+        hook_limit.default_seconds = seconds
+
+
+def pytest_unconfigure() -> None:
+    """Close what was opened."""
+    global stderr_fd
+    if stderr_fd != 2:
+        os.close(stderr_fd)
+        stderr_fd = 2
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 KIT_TEST = """
     import trio
@@ -149,3 +151,66 @@ def test_a_run_without_it_imports_nothing(tmp_path: Path) -> None:
             assert found == {"trio_sched", "trio_sched.pytest_plugin"}
     """
     assert "1 passed" in run(tmp_path, code)
+
+
+LOOPING = """
+    import itertools, threading
+    from trio_sched.plugin_api import hookimpl
+    from trio_sched.testing import node, pod, schedule
+
+    class Loops:
+        name = "Loops"
+        def __init__(self, args, handle): pass
+
+        @hookimpl
+        def filter_node(self, pod, node):
+            LOOP
+
+    def decide():
+        schedule(pod("p"), on=[node("n")], plugins=[Loops])
+
+    def in_a_thread(function):
+        thread = threading.Thread(target=function)
+        thread.start()
+        thread.join()
+
+    def test_it():
+        DECIDE
+
+    def test_another(): ...
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")], ids=["one process", "xdist"])
+def test_a_hook_that_loops_fails_its_test_after_the_time_in_the_configuration(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nplugin_hook_seconds = 0.3\n")
+    code = LOOPING.replace("LOOP", "while True: pass").replace("DECIDE", "decide()")
+    output = run(tmp_path, code, *options)
+    assert "1 failed, 1 passed" in output
+    assert "HookNeverReturned: plugin Loops: filter_node had not returned after 0.3 s" in output
+    assert "test_it.py, line 11, in filter_node" in output
+
+
+@pytest.mark.parametrize(
+    ("loop", "text"),
+    [
+        ("threading.Event().wait()", "It cannot be interrupted, so the process of the tests ends."),
+        ("sum(itertools.repeat(0))", "Timeout (0:00:00.9"),
+    ],
+    ids=["waits", "computes in C"],
+)
+def test_a_hook_that_cannot_be_interrupted_ends_the_process_with_its_stack(
+    tmp_path: Path, loop: str, text: str
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nplugin_hook_seconds = 0.3\n")
+    output = run(tmp_path, LOOPING.replace("LOOP", loop).replace("DECIDE", "in_a_thread(decide)"))
+    assert text in output
+    assert "in filter_node" in output
+    assert "passed" not in output
+
+
+def test_a_limit_that_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nplugin_hook_seconds = soon\n")
+    assert "plugin_hook_seconds = soon: must be a number of seconds above 0, or inf" in run(tmp_path, KIT_TEST)

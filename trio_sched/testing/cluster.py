@@ -53,6 +53,7 @@ from trio_sched.testing.cluster_settings import cluster_settings, with_plugin_fl
 from trio_sched.testing.custom_resources import custom_resource_definition
 from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
 from trio_sched.testing.given_plugins import Plugin
+from trio_sched.testing.hook_limit import HookLimit
 from trio_sched.testing.manifests import Json, KubeObject, ObjectChange, decode_like, manifest_of
 from trio_sched.testing.plugin_harness import UnknownNode
 from trio_sched.testing.real_time_limit import RealTimeLimit
@@ -484,6 +485,7 @@ async def virtual_cluster(
     seed: int = 0,
     real_seconds: float = REAL_SECONDS,
     real_clock: Callable[[], float] = time.perf_counter,
+    hook_seconds: float | None = None,
     tracer: Tracer | None = None,
     failure_policies: Mapping[str, str] | None = None,
     trace_plugins: str = "",
@@ -514,6 +516,8 @@ async def virtual_cluster(
         real_seconds: how long the cluster may be busy, by *real_clock*, between two calls of the test; an endless loop
             would never end a test on a clock that jumps.
         real_clock: the clock for that, in seconds.
+        hook_seconds: how long one call of a hook may go on without a wait, of real time, before it is interrupted; None
+            takes pytest's option ``plugin_hook_seconds``, or 20 s.
         tracer: of OpenTelemetry; makes spans of the attempts that its sampler chooses.
         failure_policies: by plugin, ``{"MyPlugin": "open"}``: what ``--plugin-failure-policy`` sets.
         trace_plugins: the pods for which every call of plugins is logged, as ``--trace-plugins`` chooses them:
@@ -521,6 +525,7 @@ async def virtual_cluster(
 
     Raises:
         RealTimeExceeded: the cluster was busy for longer.
+        HookNeverReturned: a call of a hook was interrupted.
         PluginError: a plugin is missing or cannot be used.
         ConfigError: the configuration is not valid.
         ValueError: *begins* has no time zone, a failure policy is none, or *trace_plugins* chooses no pods.
@@ -541,33 +546,45 @@ async def virtual_cluster(
     failure: Exception | None = None
     resources = tuple(custom_resources)
     was_frozen = _is_frozen_by_others()
-    async with trio.open_nursery() as nursery:
-        limit = RealTimeLimit(real_seconds, real_clock, nursery.cancel_scope)
-        trio.lowlevel.add_instrument(limit)
-        try:
-            cluster = VirtualCluster(
-                api, settings, nursery, Random(seed), limit, tuple(extenders), traced, dict(endpoints or {}), resources
-            )
-            for resource in resources:
-                await cluster.create(custom_resource_definition(resource))
-            for one in beginning:
-                await cluster.create(one)
-            volume_pace = volumes if isinstance(volumes, VolumePace) else VolumePace() if volumes else None
-            pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace() if kubelets else None
-            run = partial(run_cluster, kubelets=pace, registers_nodes=False)
-            await nursery.start(run, api, Controllers(api, volume_pace, keeps_events=True))
-            if scheduler:
-                await cluster.start_scheduler()
-            yield cluster
-            for process in cluster.schedulers:
-                process.raise_failure()
-        except Exception as problem:  # callers do not see the nursery: what the block raised is raised without a group
-            failure = problem
-        finally:
-            limit.remove()
-            if not was_frozen:
-                gc.unfreeze()  # others in a test process, Hypothesis for instance, look for referrers
-        nursery.cancel_scope.cancel()
+    hook_limit = HookLimit() if hook_seconds is None else HookLimit(hook_seconds)
+    with hook_limit:
+        async with trio.open_nursery() as nursery:
+            limit = RealTimeLimit(real_seconds, real_clock, nursery.cancel_scope)
+            trio.lowlevel.add_instrument(limit)
+            try:
+                cluster = VirtualCluster(
+                    api,
+                    settings,
+                    nursery,
+                    Random(seed),
+                    limit,
+                    tuple(extenders),
+                    traced,
+                    dict(endpoints or {}),
+                    resources,
+                )
+                for resource in resources:
+                    await cluster.create(custom_resource_definition(resource))
+                for one in beginning:
+                    await cluster.create(one)
+                volume_pace = volumes if isinstance(volumes, VolumePace) else VolumePace() if volumes else None
+                pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace() if kubelets else None
+                run = partial(run_cluster, kubelets=pace, registers_nodes=False)
+                await nursery.start(run, api, Controllers(api, volume_pace, keeps_events=True))
+                if scheduler:
+                    await cluster.start_scheduler()
+                yield cluster
+                for process in cluster.schedulers:
+                    process.raise_failure()
+            except (
+                Exception
+            ) as problem:  # callers do not see the nursery: what the block raised is raised without a group
+                failure = problem
+            finally:
+                limit.remove()
+                if not was_frozen:
+                    gc.unfreeze()  # others in a test process, Hypothesis for instance, look for referrers
+            nursery.cancel_scope.cancel()
     failure = failure or limit.exceeded
     if failure is not None:
         raise failure

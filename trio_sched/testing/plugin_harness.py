@@ -48,6 +48,7 @@ from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.given_plugins import Plugin, name_of, registry_of
+from trio_sched.testing.hook_limit import HookLimit
 
 
 class UnknownNode(TrioSchedError, LookupError):
@@ -164,6 +165,7 @@ def schedule(
     weights: Mapping[str, int] | None = None,
     handle: FakeHandle | None = None,
     seed: int = 0,
+    hook_seconds: float | None = None,
 ) -> Outcome:
     """Decide on *pod*. Unlike the scheduler, scores the nodes even if only one passed.
 
@@ -177,16 +179,28 @@ def schedule(
         weights: the weights of scores by plugin name.
         handle: what plugins get as their handle.
         seed: of the random choice among the best nodes.
+        hook_seconds: how long one call of a hook may take, of real time, before it is interrupted: an endless loop
+            would never end; None takes pytest's option ``plugin_hook_seconds``, or 20 s.
 
     Raises:
         PluginError: a plugin does not keep the contract.
         UnknownNode: one of *pods* is on a node that is not among *on*.
+        HookNeverReturned: a call of a hook was interrupted.
     """
     handle = handle or FakeHandle()
-    profile = make_profile(plugins, args=args, weights=weights, handle=handle)
-    others = list(pods)
-    table = make_table(on, others)
-    handle.nodes = NodeColumns(table)
+    with _hook_limit(hook_seconds):
+        profile = make_profile(plugins, args=args, weights=weights, handle=handle)
+        others = list(pods)
+        table = make_table(on, others)
+        handle.nodes = NodeColumns(table)
+        return _schedule(pod, profile, table, others, seed)
+
+
+def _hook_limit(seconds: float | None) -> HookLimit:
+    return HookLimit() if seconds is None else HookLimit(seconds)
+
+
+def _schedule(pod: Pod, profile: Profile, table: NodeTable, others: list[Pod], seed: int) -> Outcome:
     state = CycleState()
     try:
         for hook in profile.pre_enqueue:
@@ -303,18 +317,23 @@ def ask_hint(
     new: Any = None,
     args: Any = None,
     handle: Handle | None = None,
+    hook_seconds: float | None = None,
 ) -> Hint | None:
     """The hint of *plugin* when *event* happens after it rejected *pod*; None if it has not registered for the event.
+
+    *hook_seconds* is that of `schedule`.
 
     Raises:
         PluginError: the plugin does not keep the contract.
         HookFailed: its hint function failed.
+        HookNeverReturned: its hint function was interrupted.
     """
-    profile = make_profile([plugin], args=None if args is None else {name_of(plugin): args}, handle=handle)
-    hints = [
-        Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
-        for entry in build_hint_table(profile).matching(event)
-    ]
+    with _hook_limit(hook_seconds):
+        profile = make_profile([plugin], args=None if args is None else {name_of(plugin): args}, handle=handle)
+        hints = [
+            Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
+            for entry in build_hint_table(profile).matching(event)
+        ]
     if not hints:
         return None
     return Hint.QUEUE if Hint.QUEUE in hints else Hint.SKIP

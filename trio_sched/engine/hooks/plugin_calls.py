@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
-from types import CoroutineType, NoneType
+from types import CoroutineType, FrameType, NoneType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -447,6 +447,15 @@ def call_of_clause(hook: BoundHook, function: Callable[..., T], *args: object) -
         return function(*args)
     except BaseException as error:
         raise raised(hook, error) from error
+
+
+def hook_called_by(frame: FrameType) -> BoundHook | None:
+    """The hook that *frame* calls, if it is one of a function of this module that does."""
+    if frame.f_globals is not globals():
+        return None
+    held = frame.f_locals
+    hook = held.get("normalize") or held.get("hook")
+    return hook if isinstance(hook, BoundHook) else None
 
 
 # --- hooks that may be async ----------------------------------------------------------------------------------------

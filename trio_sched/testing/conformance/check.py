@@ -30,6 +30,7 @@ from trio_sched.testing.conformance.subject import Cluster, Subject, add_pod_gro
 from trio_sched.testing.conformance.subsets import subset_problems
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.given_plugins import Plugin, class_of, is_instance, name_of, registry_with
+from trio_sched.testing.hook_limit import HookLimit, HookNeverReturned
 
 
 class NotConforming(TrioSchedError, AssertionError):
@@ -235,19 +236,29 @@ def _subject_of(
 
 
 @lru_cache(maxsize=1)  # each check of a plugin asks again
-def _blocks(subject: Subject) -> bool:
-    return any(blocking_problems(subject))
+def _blocking(subject: Subject) -> tuple[str, ...]:
+    return _found_by("blocking", subject)
+
+
+def _found_by(check: str, subject: Subject) -> tuple[str, ...]:
+    problems: list[str] = []
+    try:
+        with HookLimit():
+            problems.extend(islice(CHECKS[check](subject), _MAX_PER_CHECK))
+    except HookNeverReturned as error:
+        problems.append(str(error))
+    return tuple(problems)
 
 
 def _problems(subject: Subject, checks: Iterable[str]) -> Iterator[str]:
     found: set[str] = set()
     wanted = list(dict.fromkeys(checks))
-    blocks = any(name not in _CALLED_ONCE for name in wanted) and _blocks(subject)
+    blocks = any(name not in _CALLED_ONCE for name in wanted) and _blocking(subject)
     is_deterministic = True
     for name in wanted:
         if (blocks and name not in _CALLED_ONCE) or (name in _COMPARING and not is_deterministic):
             continue
-        problems = list(islice(CHECKS[name](subject), _MAX_PER_CHECK))
+        problems = _blocking(subject) if name == "blocking" else _found_by(name, subject)
         is_deterministic &= name != "hidden_state" or not problems
         for problem in problems:
             what = _ABOUT_A_POD.sub("", problem)

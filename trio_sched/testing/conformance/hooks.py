@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from queue import SimpleQueue
 from threading import Thread
 from typing import Final
 
@@ -46,6 +46,7 @@ from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.builders import pod
 from trio_sched.testing.conformance.subject import GROUP_NAME, Subject
+from trio_sched.testing.hook_limit import HookLimit, HookNeverReturned
 
 _LONGEST_WAIT_SECONDS: Final = 3600.0
 """What a pre_bind returns that waits longer, on a clock that jumps, is not looked at; others are cancelled before."""
@@ -181,11 +182,22 @@ def _called(hook: BoundHook, args: tuple[object, ...]) -> HookResult | None:
             return None if isinstance(result.error, HookTimedOut) else result
         return None
 
-    run = partial(trio.run, call, clock=MockClock(autojump_threshold=0))
+    def run() -> HookResult | None:
+        with HookLimit() as limit:
+            return trio.run(call, clock=MockClock(autojump_threshold=0), instruments=[limit])
+
     if not trio.lowlevel.in_trio_run():
         return run()
-    results: list[HookResult | None] = []  # trio runs once per thread, and the test itself may be async
-    thread = Thread(target=lambda: results.append(run()))
-    thread.start()
-    thread.join()
-    return results[0]
+    results: SimpleQueue[HookResult | HookNeverReturned | None] = SimpleQueue()
+
+    def run_and_tell() -> None:  # trio runs once per thread, and the test itself may be async
+        try:
+            results.put(run())
+        except HookNeverReturned as error:
+            results.put(error)
+
+    Thread(target=run_and_tell, daemon=True).start()
+    result = results.get()
+    if isinstance(result, HookNeverReturned):
+        raise result
+    return result
