@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from contrib.docs.api_pages import ApiPage, Group
+from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY
 
 HEADER: Final = """\
 # Handle
@@ -54,8 +55,30 @@ What a class may declare besides its hooks:
 works in tests, with a warning, and is refused by a cluster with these roles. For linters that ask for the type of
 `writes`: `ClassVar[Mapping[str | CustomResource[Any], tuple[str, ...]]]`.
 """
+
+
+def _kinds() -> str:
+    """What can be named in ``watches``, in events and in the calls of the handle."""
+    by_version: dict[str, list[str]] = {}
+    for name, kind in {**WATCHED_ANYWAY, **KINDS}.items():
+        by_version.setdefault(kind.api_version, []).append(f"`{name}`")
+    rows = "\n".join(f"| `{version}` | {', '.join(names)} |" for version, names in by_version.items())
+    return f"""\
+Kinds that are read and written by their names, as objects of [these classes](objects.md):
+
+| version | kinds |
+| --- | --- |
+{rows}
+
+Pods and nodes need not be in `watches`; the others are watched only if a plugin of the configuration names them there
+or registers for their events. Any other kind of Kubernetes, and custom resources, are declared with
+[`CustomResource`](#customresource); as plain text, `"cronjobs.v1.batch"` or `"secrets.v1"`, they have `metadata`,
+`spec` and `status` only.
+"""
+
+
 GROUPS: Final = (
-    Group("What a plugin declares", ("API_VERSION",), CLASS_ATTRIBUTES),
+    Group("What a plugin declares", ("API_VERSION",), f"{CLASS_ATTRIBUTES}\n{_kinds()}"),
     Group("The handle", ("Handle",)),
     Group("Custom resources", ("CustomResource", "CustomObject")),
     Group("Log and metrics", ("Log", "Metrics", "Counter", "Gauge", "Histogram")),

@@ -19,7 +19,7 @@ HEADER: Final = """\
 
 Kubernetes objects as plugins see them: frozen structs with the fields that a scheduler reads, in snake case; their
 types are below, and they mean what they do in Kubernetes. Fields that a scheduler does not read are not there. Kinds
-that are not here have `metadata` only, unless they are [declared](handle.md#customresource).
+that are not here are [declared](handle.md#customresource).
 
 ```python
 from trio_sched.plugin_api import Pod
@@ -35,7 +35,7 @@ def wants_much(pod: Pod) -> bool:
 - Never change one, nor what is in it. [`replace_fields`](#replace_fields) makes a changed copy.
 - Quantities are texts or numbers, as they are written. [`pod_resources`](#pod_resources) has the sums that a scheduler
   counts with, [`parse_nano`](#parse_nano) reads one.
-- Times are texts; [`parse_time`](#parse_time) makes nanoseconds of them.
+- Times are texts; [`parse_time`](#parse_time) makes seconds since 1970 of them.
 
 What has no public name is reached as an attribute of what has one. The rest is imported from `trio_sched.plugin_api`.
 
@@ -51,6 +51,9 @@ _TITLES: Final[Mapping[str, str]] = {
     "volume": "Volumes of pods",
     "persistent_volume": "Volumes and claims",
     "storage": "Storage classes and drivers",
+    "namespace": "Namespaces",
+    "workload": "Workloads and services",
+    "config_map": "ConfigMaps",
     "pod_group": "Pod groups",
     "resource_claim": "Resource claims",
     "resource_slice": "Resource slices",

@@ -8,6 +8,8 @@ from attrs import field, frozen
 
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.plugin_api import (
+    Action,
+    CustomResource,
     CycleState,
     EventRegistration,
     Handle,
@@ -19,6 +21,7 @@ from trio_sched.plugin_api import (
     Status,
     Verdicts,
     hookimpl,
+    on,
     unschedulable,
 )
 from trio_sched.testing import NotConforming, check_conformance, node, pod
@@ -421,3 +424,27 @@ def test_a_forgotten_mark_is_found() -> None:
         def filter_node(self, node: NodeView) -> None: ...
 
     assert problems_of(Broken)[0].startswith("Broken.filter_node has the name of a hook, but is not marked")
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "deployments.v1.apps", CustomResource("batch", "v1", "CronJob")])
+def test_objects_can_be_given_as_dicts(kind: Any) -> None:
+    class Reads(Base):
+        name = "Reads"
+        watches: ClassVar = (kind,)
+
+        @hookimpl
+        def filter(self, nodes: NodeColumns) -> Verdicts:
+            count = sum(one.metadata.labels is None for one in self.handle.objects(kind))
+            return Verdicts.where(np.full(len(nodes), count == 0), unschedulable("there is one"))
+
+        @hookimpl
+        def events_to_register(self) -> list[EventRegistration]:
+            return [on(kind, Action.ALL)]
+
+        def __init__(self, args: Any, handle: Handle) -> None:
+            self.handle = handle
+
+    examples = [{"metadata": {"name": "c", "namespace": "default"}, "spec": {"replicas": 1}}]
+    check_conformance(Reads, pods=[pod("p")], objects={kind: examples})
+    with pytest.raises(TypeError, match=r"objects\['?.*'?\]: .*no object of this kind: .*metadata"):
+        check_conformance(Reads, pods=[pod("p")], objects={kind: [{"metadata": 3}]})

@@ -10,12 +10,16 @@ from trio_sched.go.text import quote as quote
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
 from trio_sched.objects.amount_text import amount_text as amount_text
 from trio_sched.objects.amount_text import quantity_text as quantity_text
+
+
+from trio_sched.objects.config_map import ConfigMap as ConfigMap
 from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields
 from trio_sched.objects.copies import to_builtins as to_builtins
 from trio_sched.objects.disruption_budget import PodDisruptionBudget as PodDisruptionBudget
 from trio_sched.objects.metadata import ObjectMeta as ObjectMeta
 from trio_sched.objects.metadata import OwnerReference as OwnerReference
+from trio_sched.objects.namespace import Namespace as Namespace
 from trio_sched.objects.node import Node as Node
 from trio_sched.objects.node_amounts import node_amounts as node_amounts
 from trio_sched.objects.pod import Container as Container
@@ -82,6 +86,13 @@ from trio_sched.objects.taint import Taint as Taint
 from trio_sched.objects.taint import Toleration as Toleration
 from trio_sched.objects.timestamps import format_seconds as format_seconds
 from trio_sched.objects.timestamps import parse_time as parse_time
+from trio_sched.objects.workload import DaemonSet as DaemonSet
+from trio_sched.objects.workload import Deployment as Deployment
+from trio_sched.objects.workload import Job as Job
+from trio_sched.objects.workload import ReplicaSet as ReplicaSet
+from trio_sched.objects.workload import ReplicationController as ReplicationController
+from trio_sched.objects.workload import Service as Service
+from trio_sched.objects.workload import StatefulSet as StatefulSet
 from trio_sched.plugin_api.api_version import API_VERSION as API_VERSION
 from trio_sched.plugin_api.argument_types import Duration as Duration
 from trio_sched.plugin_api.argument_types import MilliQuantity as MilliQuantity
@@ -243,13 +254,16 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CodeArray",
+    "ConfigMap",
     "Container",
     "Counter",
     "CsiPersistentVolumeSource",
     "CustomObject",
     "CustomResource",
     "CycleState",
+    "DaemonSet",
     "DefaultPreemptionArgs",
+    "Deployment",
     "Device",
     "DeviceAllocationConfiguration",
     "DeviceAllocationResult",
@@ -286,6 +300,7 @@ __all__ = [
     "Input",
     "Int64Array",
     "InterPodAffinityArgs",
+    "Job",
     "KindNotWatched",
     "LabelMatcher",
     "LabelSelector",
@@ -294,6 +309,7 @@ __all__ = [
     "MatchingTerms",
     "Metrics",
     "MilliQuantity",
+    "Namespace",
     "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
@@ -342,6 +358,8 @@ __all__ = [
     "QuantityStyle",
     "QueueState",
     "QueuedPod",
+    "ReplicaSet",
+    "ReplicationController",
     "Resource",
     "ResourceAmounts",
     "ResourceClaim",
@@ -351,8 +369,10 @@ __all__ = [
     "ResourceSlice",
     "ScoringStrategy",
     "SelectorError",
+    "Service",
     "SharedUse",
     "SizedCache",
+    "StatefulSet",
     "Status",
     "StorageClass",
     "Taint",

@@ -1,4 +1,4 @@
-"""Custom resources: kinds that are defined in the cluster, and that a plugin declares to read and write them."""
+"""Kinds that a plugin declares: custom resources, and kinds of Kubernetes that have no class here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, Type, TypeVar, get_type_hints, overload  # noqa: UP035
 
 import msgspec
+import msgspec.inspect
 from attrs import define, field, frozen
 from msgspec import Struct
 
@@ -20,6 +21,8 @@ _is_group = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*").fullmatch
 _is_version = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
 _is_kind = re.compile(r"[A-Z][A-Za-z0-9]*").fullmatch
 _is_plural = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?").fullmatch
+_GROUPS_WITHOUT_DOT: Final = frozenset({"", "apps", "autoscaling", "batch", "extensions", "policy"})
+"""Those of Kubernetes; others have the name of a domain. The first one is the core group."""
 _WITH_METADATA: Final = "it has no field `metadata: ObjectMeta` (ObjectMeta is in trio_sched.plugin_api)"
 
 
@@ -81,7 +84,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 @frozen(init=False, repr=False)
 class CustomResource(Generic[T]):
-    """Declares a custom resource; objects of it are read as instances of *type*.
+    """Declares a custom resource, or a kind of Kubernetes; objects of it are read as instances of *type*.
 
     Use it wherever a kind is named: in ``watches``, as key of ``writes``, in ``on(…)`` and in the methods of the
     handle. All plugins of a configuration must declare one resource in the same way::
@@ -92,6 +95,9 @@ class CustomResource(Generic[T]):
         class Quotas:
             watches = (QUOTA,)
             writes = {QUOTA.status: ("patch",)}
+
+    Kinds of Kubernetes that plugins do not read by their names are declared in the same way, those of the core group
+    with the group ``""``: ``CustomResource("batch", "v1", "CronJob")``, ``CustomResource("", "v1", "Secret")``.
     """
 
     group: str
@@ -138,26 +144,27 @@ class CustomResource(Generic[T]):
             group: of the API, ``example.com``.
             version: ``v1``.
             kind: as in manifests, ``Quota``.
-            plural: as in URLs; by default the kind in lower case with an ``s``.
+            plural: as in URLs; by default that of the kind in English, ``policies`` for ``Policy``.
             namespaced: whether objects are in namespaces.
             type: a `msgspec.Struct`, attrs class or dataclass with a field ``metadata: ObjectMeta``; fields that it
-                lacks are left out. None: objects are instances of `CustomObject`, with all fields.
+                lacks are left out. ``rename="camel"`` of a Struct reads ``maxPods`` into ``max_pods``. None: objects
+                are instances of `CustomObject`, with all fields.
 
         Raises:
             ValueError: a name is not one of Kubernetes.
-            TypeError: *type* cannot be decoded from JSON, or has no metadata.
+            TypeError: *type* cannot be decoded from JSON, has no metadata, or reads a field in snake case.
         """
-        plural = plural or f"{kind}s".lower()
+        plural = plural or _plural(f"{kind}".lower())
         for what, value, matches, like in (
             ("group", group, _is_group, "example.com"),
             ("version", version, _is_version, "v1 or v1alpha1"),
             ("kind", kind, _is_kind, "Quota"),
             ("plural", plural, _is_plural, "quotas"),
         ):
-            if not isinstance(value, str) or not matches(value):
+            if not isinstance(value, str) or not (matches(value) or (what == "group" and not value)):
                 raise ValueError(f"CustomResource: {what} {value!r} must be written like {like}")
-        if "." not in group:
-            raise ValueError(f"CustomResource: group {group!r} has no dot, so it is none of a custom resource")
+        if "." not in group and group not in _GROUPS_WITHOUT_DOT:
+            raise ValueError(f"CustomResource: group {group!r} has no dot, and is none of Kubernetes either")
         if not isinstance(namespaced, bool):
             raise TypeError(f"CustomResource: namespaced must be True or False, not {namespaced!r}")
         decode = None if type is None else _decoder(type)
@@ -179,13 +186,13 @@ class CustomResource(Generic[T]):
 
     @property
     def resource(self) -> str:
-        """``plural.version.group``: its name in cluster events."""
-        return f"{self.plural}.{self.version}.{self.group}"
+        """``plural.version.group``: its name in cluster events; ``plural.version`` in the core group."""
+        return f"{self.plural}.{self.version}.{self.group}".rstrip(".")
 
     @property
     def api_version(self) -> str:
-        """``group/version``, as in manifests."""
-        return f"{self.group}/{self.version}"
+        """``group/version``, as in manifests; just ``v1`` in the core group."""
+        return f"{self.group}/{self.version}".lstrip("/")
 
     @property
     def status(self) -> str:
@@ -237,7 +244,44 @@ def _decoder(of: Any) -> Any:
     metadata = hints.get("metadata")
     if not isinstance(of, type) or not isinstance(metadata, type) or not issubclass(metadata, ObjectMeta):
         raise TypeError(f"CustomResource: type {getattr(of, '__qualname__', of)} cannot be used: {_WITH_METADATA}")
+    if snake := next(_fields_in_snake_case(msgspec.inspect.type_info(of)), None):
+        raise TypeError(f"CustomResource: {snake}")
     return decode
+
+
+def _fields_in_snake_case(root: msgspec.inspect.Type) -> Iterator[str]:
+    """Which fields, also of types inside, would be looked for under a name that no kind of Kubernetes has."""
+    waiting: list[Any] = [root]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, tuple):
+            waiting += one
+        if not isinstance(one, msgspec.inspect.Type | msgspec.inspect.Field) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        waiting += [getattr(one, name) for name in one.__struct_fields__]
+        if isinstance(one, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
+            for part in one.fields:
+                if part.encode_name == part.name and "_" in part.name.strip("_"):
+                    yield _in_snake_case(one.cls, part.name)
+
+
+def _in_snake_case(of: Any, name: str) -> str:
+    first, *others = name.split("_")
+    camel = first + "".join(word.capitalize() for word in others)
+    how = "write" if issubclass(of, Struct) else "make it a"
+    return (
+        f"{of.__name__} reads its field {name} from {name!r}, but fields of Kubernetes are written like {camel}; {how} "
+        f'class {of.__name__}(msgspec.Struct, rename="camel", frozen=True). If it is called {name} in the cluster, '
+        f"give a field with another name that one: {first}: … = msgspec.field(name={name!r})"
+    )
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith("y") and kind[-2:-1] not in tuple("aeiou"):
+        return f"{kind[:-1]}ies"
+    return f"{kind}es" if kind.endswith(("s", "x", "ch", "sh")) else f"{kind}s"
 
 
 def as_json(one: Any) -> bytes:

@@ -110,7 +110,7 @@ class FakeObjects:
         metadata["name"] = metadata.get("name") or f"{metadata.get('generateName', '')}{number}"
         namespace = namespace or metadata.get("namespace", "")
         metadata |= {"namespace": namespace, "uid": f"created-{number}", "resourceVersion": str(number)}
-        new = _decoded(kind, {**whole, "metadata": metadata})
+        new = decoded(kind, {**whole, "metadata": metadata})
         if kind in ("Pod", "Node") and kind not in self.known_objects:
             self.pod_created(new)
         else:
@@ -139,7 +139,7 @@ class FakeObjects:
             raise WriteConflict(f"the object {name} is at version {old.metadata.resource_version}, not {version}")
         merged = _merged(msgspec.json.decode(as_json(old)), patch)
         merged["metadata"]["resourceVersion"] = str(next(self._resource_versions))
-        new = _decoded(kind, merged)
+        new = decoded(kind, merged)
         if is_real:
             self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
         return new
@@ -177,7 +177,7 @@ class FakeObjects:
         return True
 
 
-def _decoded(kind: Watched, whole: Mapping[str, Any]) -> Any:
+def decoded(kind: Watched, whole: Mapping[str, Any]) -> Any:
     """An object as in JSON, as plugins read it."""
     if isinstance(kind, CustomResource):
         return kind.decode(msgspec.json.encode(whole))

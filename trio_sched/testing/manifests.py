@@ -14,7 +14,15 @@ from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.storage.storage import CSINode
-from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
+from trio_sched.objects.workload import (
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from trio_sched.plugin_api.custom_resources import CustomResource
 
 Json = dict[str, Any]
@@ -51,6 +59,13 @@ def manifest_of(obj: Any, custom_resources: Iterable[CustomResource[Any]] = ()) 
         return {"apiVersion": "v1", "kind": "Node", **manifest}
     if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
         manifest["spec"] = {**_without_pods(manifest.get("spec", {})), **manifest.get("spec", {})}
+    if isinstance(obj, Deployment | DaemonSet):
+        spec = _without_pods(manifest.get("spec", {}))
+        named = {"template": spec["template"]} if isinstance(obj, DaemonSet) else spec
+        manifest["spec"] = {**named, **manifest.get("spec", {})}
+    if isinstance(obj, Job):
+        pod_of_job = {"restartPolicy": "Never", **_without_pods({})["template"]["spec"]}
+        manifest["spec"] = {"parallelism": 0, "template": {"spec": pod_of_job}, **manifest.get("spec", {})}
     if isinstance(obj, Service):
         manifest["spec"] = {"ports": [{"port": 80}], **manifest.get("spec", {})}
     if isinstance(obj, CSINode):

@@ -6,6 +6,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.plugins.kind_mistakes import kind_mistakes
+from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.engine.queue.queueing_hints import build_hint_table
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.plugin_api import Action, CustomResource, Resource, hookimpl, on
@@ -25,7 +26,39 @@ def test_kinds_that_do_not_exist_are_named_with_the_one_that_is_meant() -> None:
         "its watches name 'Namspace', which is no kind that trio-sched knows; did you mean 'Namespace'?",
         "its writes name 'Pods', which is no kind that trio-sched knows; did you mean 'Pod'?",
     ]
-    assert "declare it with CustomResource" in mistakes(watches=("ConfigMap",))[0]
+
+
+@pytest.mark.parametrize("kind", ["Secret", "CronJob", "Ingress"])
+def test_a_kind_without_a_class_is_declared_and_no_other_is_suggested(kind: str) -> None:
+    (problem,) = mistakes(watches=(kind,))
+    assert problem == (
+        f"its watches name {kind!r}, which is no kind that trio-sched knows; declare it with CustomResource, and use "
+        "that here"
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "resource", "api_version"),
+    [
+        ("", "Secret", "secrets.v1", "v1"),
+        ("batch", "CronJob", "cronjobs.v1.batch", "batch/v1"),
+        ("networking.k8s.io", "IngressClass", "ingressclasses.v1.networking.k8s.io", "networking.k8s.io/v1"),
+        (
+            "gateway.networking.k8s.io",
+            "Gateway",
+            "gateways.v1.gateway.networking.k8s.io",
+            "gateway.networking.k8s.io/v1",
+        ),
+        ("networking.k8s.io", "NetworkPolicy", "networkpolicies.v1.networking.k8s.io", "networking.k8s.io/v1"),
+    ],
+)
+def test_kinds_of_kubernetes_can_be_declared(group: str, kind: str, resource: str, api_version: str) -> None:
+    declared = CustomResource(group, "v1", kind)
+    assert (declared.resource, declared.api_version) == (resource, api_version)
+    assert mistakes(watches=(declared, resource), writes=(declared, declared.status)) == []
+    watch = kind_of(resource)
+    assert watch is not None
+    assert watch[1].api_version == api_version
 
 
 def test_events_of_what_does_not_exist_are_named() -> None:

@@ -14,7 +14,8 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY
-from trio_sched.plugin_api import CustomResource, Pod, hookimpl
+from trio_sched.objects.workload import DeploymentSpec, JobSpec, LabelSelectorSpec
+from trio_sched.plugin_api import ConfigMap, CustomResource, DaemonSet, Deployment, Job, Pod, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import (
     csi_driver,
@@ -25,6 +26,8 @@ from trio_sched.testing import (
     device_request,
     device_taint_rule,
     disruption_budget,
+    label_selector,
+    metadata,
     namespace,
     node,
     node_affinity,
@@ -166,6 +169,10 @@ def objects() -> dict[str, list[Any]]:
         "ReplicationController": [replication_controller(f"{GONE}-rc", {GONE: "rc"}, namespace=SHOP)],
         "ReplicaSet": [replica_set(f"{GONE}-rs", f"{GONE}=rs", namespace=SHOP)],
         "StatefulSet": [stateful_set(f"{GONE}-sts", f"{GONE}=sts", namespace=SHOP)],
+        "Deployment": [Deployment(metadata(f"{GONE}-d", SHOP), DeploymentSpec(0, label_selector(f"{GONE}=d")))],
+        "DaemonSet": [DaemonSet(metadata(f"{GONE}-ds", SHOP), LabelSelectorSpec(label_selector(f"{GONE}=ds")))],
+        "Job": [Job(metadata(f"{GONE}-job", SHOP), JobSpec(parallelism=0, completions=1))],
+        "ConfigMap": [ConfigMap(metadata(f"{GONE}-map", SHOP), {GONE: GONE})],
         "PodDisruptionBudget": [disruption_budget(f"{GONE}-pdb", web, namespace=SHOP)],
         "Widget": [
             {

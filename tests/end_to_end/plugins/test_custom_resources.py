@@ -1,5 +1,6 @@
 """Plugins that declare custom resources: read, hinted on, written, defined late, and with objects that do not fit."""
 
+import re
 from typing import Any, ClassVar
 
 import msgspec
@@ -352,8 +353,8 @@ async def test_the_simulator_serves_what_is_defined_only(autojump_clock: MockClo
 @pytest.mark.parametrize(
     ("names", "problem"),
     [
-        (("", "v1", "Quota"), "group '' must be written like example.com"),
-        (("apps", "v1", "Quota"), "group 'apps' has no dot"),
+        (("Example", "v1", "Quota"), "group 'Example' must be written like example.com"),
+        (("app", "v1", "Quota"), "group 'app' has no dot"),
         (("example.com", "1", "Quota"), "version '1' must be written like v1 or v1alpha1"),
         (("example.com", "v1", "quota"), "kind 'quota' must be written like Quota"),
         (("example.com", None, "Quota"), "version None must be written like"),
@@ -368,3 +369,111 @@ def test_names_that_cannot_be_are_refused(names: Any, problem: str) -> None:
 def test_types_without_metadata_are_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"CustomResource: type .*(cannot be used|cannot be decoded)"):
         CustomResource("example.com", "v1", "Quota", type=wrong)
+
+
+class SnakeSpec(Struct, frozen=True):
+    max_pods: int
+
+
+class SnakeStruct(Struct, frozen=True):
+    metadata: ObjectMeta
+    specs: list[SnakeSpec] | None = None
+
+
+@frozen
+class SnakeAttrs:
+    metadata: ObjectMeta
+    max_pods: int = 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where", "fix"),
+    [
+        (SnakeStruct, "SnakeSpec", 'write class SnakeSpec(msgspec.Struct, rename="camel", frozen=True)'),
+        (SnakeAttrs, "SnakeAttrs", 'make it a class SnakeAttrs(msgspec.Struct, rename="camel", frozen=True)'),
+    ],
+)
+def test_fields_that_would_be_looked_for_in_snake_case_are_refused(wrong: Any, where: str, fix: str) -> None:
+    text = f"{where} reads its field max_pods from 'max_pods', but fields of Kubernetes are written like maxPods; {fix}"
+    with pytest.raises(TypeError, match=re.escape(text)):
+        CustomResource("example.com", "v1", "Quota", type=wrong)
+
+
+class ReallySnake(Struct, frozen=True):
+    metadata: ObjectMeta
+    pods: int = msgspec.field(name="max_pods", default=0)
+
+
+def test_a_field_that_has_an_underscore_in_the_cluster_is_given_a_name() -> None:
+    quota = CustomResource("example.com", "v1", "Quota", type=ReallySnake)
+    assert quota.decode(b'{"metadata":{},"max_pods":3}').pods == 3
+
+
+class CronJob(Struct, frozen=True, rename="camel"):
+    metadata: ObjectMeta
+    spec: dict[str, Any]
+
+
+CRON_JOB = CustomResource("batch", "v1", "CronJob", type=CronJob)
+SECRET = CustomResource("", "v1", "Secret")
+
+
+class OfKubernetes(PluginBase):
+    """Reads kinds of Kubernetes: with a class of ours, of its own, without a class, and as text."""
+
+    watches: ClassVar = (CRON_JOB, SECRET, "ConfigMap", "Job", "networkpolicies.v1.networking.k8s.io")
+    writes: ClassVar = {"ConfigMap": ("patch",), SECRET: ("patch",)}
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        (cron_job,) = self.handle.objects(CRON_JOB)
+        (secret,) = self.handle.objects(SECRET)
+        config = self.handle.object("ConfigMap", "c", "default")
+        deployments = [one.spec.replicas for one in self.handle.objects("Deployment")]
+        self.log.append((cron_job.spec["schedule"], secret["data"], config.data, deployments))
+        return None
+
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        return [on("Deployment", Action.ADD), on(SECRET, Action.UPDATE)]
+
+    @hookimpl
+    async def post_bind(self, pod: Pod) -> None:
+        for kind, name in (("ConfigMap", "c"), (SECRET, "s")):
+            await self.handle.patch(kind, name, {"metadata": {"labels": {"seen": "yes"}}}, namespace="default")
+
+
+def of_kubernetes() -> list[dict[str, Any]]:
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    job = {"spec": {"template": {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}}}
+    specs: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("v1", "ConfigMap", "c", {"data": {"k": "v"}}),
+        ("v1", "Secret", "s", {"data": {"k": "dg=="}}),
+        ("batch/v1", "CronJob", "j", {"spec": {"schedule": "0 0 * * *", "suspend": True, "jobTemplate": job}}),
+        (
+            "apps/v1",
+            "Deployment",
+            "d",
+            {"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": template}},
+        ),
+    ]
+    return [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "default"}, **fields}
+        for version, kind, name, fields in specs
+    ]
+
+
+async def test_kinds_of_kubernetes_are_read_and_written(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, plugins=[OfKubernetes]) as cluster:
+        for one in of_kubernetes():
+            await cluster.create(one)
+        await cluster.create(pod("p"))
+        await cluster.wait_scheduled("p")
+        await trio.sleep(1)
+        assert OfKubernetes.log == [("0 0 * * *", {"k": "dg=="}, {"k": "v"}, [0])]
+        assert cluster.object(SECRET, "s", "default").metadata.labels == {"seen": "yes"}
+        assert cluster.object("ConfigMap", "c", "default").metadata.labels == {"seen": "yes"}
+        assembly = cluster.scheduler.assembly
+        assert assembly is not None
+        groups = {(rule.group, name) for rule in cluster_rules(assembly.loaded) for name in rule.resources}
+        assert {("", "secrets"), ("", "configmaps"), ("batch", "cronjobs"), ("apps", "deployments")} <= groups

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY, kind_of
+from trio_sched.errors import nearest_name
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 
@@ -64,8 +64,8 @@ def _is_resource(resource: str) -> bool:
 
 
 def _no_kind(name: Watched, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    fix = f"did you mean {close[0]!r}?" if close else "declare it with CustomResource, and use that here"
+    close = nearest_name(str(name), known)
+    fix = f"did you mean {close!r}?" if close else "declare it with CustomResource, and use that here"
     return f"which is no kind that trio-sched knows; {fix}"
 
 

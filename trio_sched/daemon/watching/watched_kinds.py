@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from trio_sched.engine.hooks.plugin_errors import BadPlugin
 from trio_sched.engine.queue.queueing_hints import HintTable, watched_resources
 from trio_sched.engine.registry.profile import Profile
+from trio_sched.errors import nearest_name
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject, CustomHead
+from trio_sched.objects.config_map import ConfigMap
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.namespace import Namespace
 from trio_sched.objects.pod_group import PodGroup
@@ -20,10 +22,20 @@ from trio_sched.objects.resource.resource_claim import ResourceClaim
 from trio_sched.objects.resource.resource_slice import ResourceSlice
 from trio_sched.objects.storage.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from trio_sched.objects.storage.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
-from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
+from trio_sched.objects.workload import (
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 from trio_sched.plugin_api.handle import KindNotWatched
+
+_is_version = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
 
 
 def _core(plural: str, type_: type[Any], *, namespaced: bool = True) -> Kind[Any]:
@@ -40,6 +52,10 @@ KINDS: dict[str, Kind[Any]] = {
     "ReplicationController": _core("replicationcontrollers", ReplicationController),
     "ReplicaSet": _grouped("apps", "replicasets", ReplicaSet, namespaced=True),
     "StatefulSet": _grouped("apps", "statefulsets", StatefulSet, namespaced=True),
+    "Deployment": _grouped("apps", "deployments", Deployment, namespaced=True),
+    "DaemonSet": _grouped("apps", "daemonsets", DaemonSet, namespaced=True),
+    "Job": _grouped("batch", "jobs", Job, namespaced=True),
+    "ConfigMap": _core("configmaps", ConfigMap),
     "PodDisruptionBudget": _grouped("policy", "poddisruptionbudgets", PodDisruptionBudget, namespaced=True),
     "PersistentVolume": _core("persistentvolumes", PersistentVolume, namespaced=False),
     "PersistentVolumeClaim": _core("persistentvolumeclaims", PersistentVolumeClaim),
@@ -148,9 +164,9 @@ def check_kind(wanted: Collection[Watched], kind: Watched) -> None:
     if found is not None and found[0] == kind:
         raise KindNotWatched(kind)
     names = {*KINDS, *WATCHED_ANYWAY, *map(str, watched)}
-    close = [kind.rpartition("/")[2]] if found is not None else difflib.get_close_matches(kind, names, n=1)
+    close = kind.rpartition("/")[2] if found is not None else nearest_name(kind, names)
     if close:
-        raise KindNotWatched(kind, f"did you mean {close[0]!r}?")
+        raise KindNotWatched(kind, f"did you mean {close!r}?")
     raise KindNotWatched(
         kind,
         f"there is no kind {kind!r} that trio-sched knows; declare it with CustomResource, and use that here and in "
@@ -162,17 +178,18 @@ def kind_of(resource: Watched) -> tuple[Watched, Kind[Any]] | None:
     """The name and the watch of a *resource* of cluster events, or of a kind that plugins read.
 
     Returns:
-        None if it is watched anyway, or is neither known, declared nor written ``plural.version.group``.
+        None if it is watched anyway, or is neither known, declared nor written ``plural.version.group``, or
+        ``plural.version`` in the core group.
     """
     if isinstance(resource, CustomResource):
         return resource, kind_of_declared(resource)
     name = resource.rpartition("/")[2]
     if name in KINDS:
         return name, KINDS[name]
-    parts = resource.split(".", 2)
-    if len(parts) < 3:
+    plural, _, rest = resource.partition(".")
+    version, _, group = rest.partition(".")
+    if not group and not _is_version(version):  # plural.version is of the core group
         return None
-    plural, version, group = parts
     # Whether it is namespaced does not matter for following all of them.
     return resource, Kind(group=group, version=version, plural=plural, namespaced=True, type=AnyObject)
 

@@ -8,6 +8,8 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
+
 from trio_sched.engine.hooks.plugin_errors import PluginError
 from trio_sched.engine.registry.likely_mistakes import likely_mistakes
 from trio_sched.errors import TrioSchedError
@@ -29,6 +31,7 @@ from trio_sched.testing.conformance.signatures import signature_problems
 from trio_sched.testing.conformance.subject import Cluster, Subject, add_pod_group, copy_of
 from trio_sched.testing.conformance.subsets import subset_problems
 from trio_sched.testing.fake_handle import FakeHandle
+from trio_sched.testing.fake_objects import decoded
 from trio_sched.testing.given_plugins import Plugin, class_of, is_instance, name_of, registry_with
 from trio_sched.testing.hook_limit import HookLimit, HookNeverReturned
 
@@ -106,14 +109,15 @@ def check_conformance(
         pods: incoming pods; should include all kinds that the plugin treats differently.
         nodes: nodes; should include all kinds that the plugin treats differently.
         running: pods on these nodes.
-        objects: objects by kind that it reads through its handle. They are added, changed and deleted; two that differ
-            show in which fields they can.
+        objects: objects by kind that it reads through its handle, typed or as in JSON. They are added, changed and
+            deleted; two that differ show in which fields they can.
         args: its ``pluginConfig``.
         handle: what it gets as its handle.
         effort: how many times as many random changes are tried.
         prepare: is called with every instance before its hooks are; for data that ``run`` fetches.
 
     Raises:
+        TypeError: one of *objects* is none of its kind.
         NotConforming: it does not; the error lists all violations, each with its fix.
     """
     problems = list(
@@ -215,7 +219,7 @@ def _subject_of(
     waiting = tuple(some_pods() if pods is None else pods)
     shown = FakeHandle() if handle is None else handle if is_instance(plugin) else copy_of(handle)
     for kind, examples in (objects or {}).items():
-        shown.known_objects[kind] = [*shown.known_objects.get(kind, ()), *examples]
+        shown.known_objects[kind] = [*shown.known_objects.get(kind, ()), *(_typed(kind, one) for one in examples)]
     subject = Subject(
         given=plugin,
         args=args,
@@ -233,6 +237,16 @@ def _subject_of(
             del shown.known_objects[kind]
     add_pod_group(shown, waiting)
     return subject
+
+
+def _typed(kind: Any, one: Any) -> Any:
+    """*one* as the plugin reads it."""
+    if not isinstance(one, dict):
+        return one
+    try:
+        return decoded(kind, one)
+    except (msgspec.MsgspecError, LookupError) as error:
+        raise TypeError(f"objects[{str(kind)!r}]: {one} is no object of this kind: {error}") from error
 
 
 @lru_cache(maxsize=1)  # each check of a plugin asks again
