@@ -28,6 +28,9 @@ that jumps over every wait. Two fixtures need no import:
 | `fake_handle` | a new [`FakeHandle`](#fakehandle) |
 | `virtual_cluster` | [`virtual_cluster`](#virtual_cluster) |
 
+The option `plugin_hook_seconds` of pytest's configuration is after how long [a call of a
+hook](../how_to/test_a_plugin.md#hooks-that-never-return) is interrupted, 20 s by default.
+
 Tests that another plugin runs (pytest-trio, anyio, pytest-asyncio) are left to it; those of pytest-trio that use a
 virtual cluster get a clock that jumps.
 
@@ -39,14 +42,16 @@ _CHECKED: Final = {
     "mutation": "hooks change neither objects nor columns nor what they are given",
     "answers": "each hook returns what it may, for all kinds of pods and nodes",
     "hooks": "reserve, permit, bind and the like can be called as a scheduler does; what they write is declared",
-    "blocking": "no hook sleeps, reads files or opens sockets while everything waits for it",
+    "blocking": "no hook sleeps, reads files or opens sockets while everything waits for it, or never returns",
     "hidden_state": "equal questions get equal answers: no time of day, no chance, no former calls, no identities",
     "undone": "`unreserve` takes back what `reserve` did; what is done to a clone of the state stays in the clone",
+    "unawaited": "every coroutine is awaited",
+    "assumed_pods": "`add_pod` and `remove_pod` change in the state what `pre_filter` would have written",
     "subsets": "the answer about a node does not depend on which other nodes are shown",
     "dependencies": "`depends_on` names all that answers depend on",
     "signatures": "pods with an equal `sign` get equal answers",
     "caching": "cached answers are those that the plugin would give now, after random changes",
-    "events": "after random changes of a cluster no pod waits that the plugin would let pass",
+    "events": "after random changes no pod waits that would pass now, nor do pods activate each other for ever",
 }
 CONFORMANCE: Final = "What is checked, each a test case of its own:\n\n"
 

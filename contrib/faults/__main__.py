@@ -13,9 +13,9 @@ import trio
 
 from contrib.benchmarks.real.servers import Assets, AssetsMissing, find_assets
 from contrib.faults.checks import problems_of
+from contrib.faults.cluster import TRIO_SCHED, Cluster, NotBound, cluster
 from contrib.faults.faults import FAULTS, Fault
 from contrib.faults.table import OURS, THEIRS, Outcome, Table
-from contrib.faults.world import TRIO_SCHED, NotBound, World, world
 from trio_sched.errors import first_leaf
 
 PAUSE_SECONDS = 2.0
@@ -59,7 +59,7 @@ async def _run_all(assets: Assets, names: Sequence[str], faults: Sequence[Fault]
 async def _run(
     assets: Assets, folder: Path, name: str, command: Sequence[str], faults: Sequence[Fault], seed: int, table: Table
 ) -> None:
-    async with world(assets, folder, command, seed=seed) as here:
+    async with cluster(assets, folder, command, seed=seed) as here:
         for fault in faults:
             if fault.only_ours and not here.is_ours:
                 continue
@@ -68,7 +68,7 @@ async def _run(
             click.echo(f"{name:15} {fault.name:60} {outcome}", err=True)
 
 
-async def _once(here: World, fault: Fault, outcome: Outcome) -> None:
+async def _once(here: Cluster, fault: Fault, outcome: Outcome) -> None:
     async with trio.open_nursery() as nursery:
         if not fault.quiet:
             nursery.start_soon(here.load.run)
@@ -83,7 +83,7 @@ async def _once(here: World, fault: Fault, outcome: Outcome) -> None:
     await trio.sleep(PAUSE_SECONDS)
 
 
-async def outcome_of(here: World, fault: Fault) -> Outcome:
+async def outcome_of(here: Cluster, fault: Fault) -> Outcome:
     """Make *fault*, as often as it says; a fault that cannot be made is a problem in its outcome."""
     outcome = Outcome()
     if fault.missing:

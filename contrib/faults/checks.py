@@ -15,7 +15,7 @@ from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.objects.quantity import parse_nano
 
 if TYPE_CHECKING:
-    from contrib.faults.world import World
+    from contrib.faults.cluster import Cluster
 
 SETTLED_SECONDS = 40.0
 """Pods whose binds failed in the fault are tried again after their backoff; some binds are looked up for a while."""
@@ -23,7 +23,7 @@ COMPARED_SECONDS = 30.0
 POLL_SECONDS = 0.25
 
 
-async def problems_of(here: World) -> list[str]:
+async def problems_of(here: Cluster) -> list[str]:
     """What does not hold; nothing where all is well."""
     found = await _waited(here)
     found += [problem async for problem in _of_cluster(here)]
@@ -32,7 +32,7 @@ async def problems_of(here: World) -> list[str]:
     return found
 
 
-async def _waited(here: World) -> list[str]:
+async def _waited(here: Cluster) -> list[str]:
     """Pods that fit and are not bound, after time enough."""
     pending: list[str] = []
     with trio.move_on_after(SETTLED_SECONDS):
@@ -48,7 +48,7 @@ async def _waited(here: World) -> list[str]:
     return [f"not bound although it fits: {_some(pending)}"]
 
 
-async def _of_cluster(here: World) -> AsyncIterator[str]:
+async def _of_cluster(here: Cluster) -> AsyncIterator[str]:
     pods = await here.list_pods()
     used: defaultdict[str, int] = defaultdict(int)
     for pod in pods.values():
@@ -83,7 +83,7 @@ async def _of_cluster(here: World) -> AsyncIterator[str]:
         yield f"said to be bound to more than one node: {_some(moved)}"
 
 
-async def _of_process(here: World) -> AsyncIterator[str]:
+async def _of_process(here: Cluster) -> AsyncIterator[str]:
     """The cache equals a fresh list; nothing is under way; every pending pod has a reason or a time."""
     assert here.scheduler.process is not None
     begin = here.scheduler.log_file.stat().st_size
@@ -122,7 +122,7 @@ def _is_busy(in_flight: dict[str, Any], cache: dict[str, Any]) -> bool:
     )
 
 
-async def _page(here: World, name: str) -> Any:
+async def _page(here: Cluster, name: str) -> Any:
     return msgspec.json.decode(await here.page(f"/debug/scheduler/{name}"))
 
 

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import trio
 
+from contrib.faults.cluster import Cluster
 from contrib.faults.load import POD_PATH
 from contrib.faults.relay import READ_BYTES, Mode
-from contrib.faults.world import World
 
 SMALL_REQUESTS_PER_MINUTE = 4
 
 
-async def _during(here: World, mode: Mode, seconds: float) -> None:
+async def _during(here: Cluster, mode: Mode, seconds: float) -> None:
     here.relay.mode = mode
     here.relay.reset_all()
     await trio.sleep(seconds)
     here.relay.mode = Mode.FORWARD
 
 
-async def reset(here: World, *, seconds: float) -> None:
+async def reset(here: Cluster, *, seconds: float) -> None:
     """Every connection is reset, and every new one."""
     await _during(here, Mode.RESET, seconds)
 
 
-async def close(here: World, *, seconds: float) -> None:
+async def close(here: Cluster, *, seconds: float) -> None:
     """Connections are accepted and closed: a load balancer without a backend."""
     await _during(here, Mode.CLOSE, seconds)
 
 
-async def refuse(here: World, *, seconds: float) -> None:
+async def refuse(here: Cluster, *, seconds: float) -> None:
     """The port is closed."""
     here.relay.refuse()
     here.relay.reset_all()
@@ -36,12 +36,12 @@ async def refuse(here: World, *, seconds: float) -> None:
     await here.relay.listen()
 
 
-async def half_open(here: World) -> None:
+async def half_open(here: Cluster) -> None:
     """All connections go silent for good; new ones work."""
     here.relay.hold_all()
 
 
-async def silence(here: World, *, seconds: float, resume: bool) -> None:
+async def silence(here: Cluster, *, seconds: float, resume: bool) -> None:
     """All connections are silent, new ones, too; afterwards those go on, or only newer ones work."""
     here.relay.mode = Mode.HOLD
     here.relay.hold_all()
@@ -51,7 +51,7 @@ async def silence(here: World, *, seconds: float, resume: bool) -> None:
         here.relay.release_all()
 
 
-async def cut(here: World, *, after_bytes: int, seconds: float) -> None:
+async def cut(here: Cluster, *, after_bytes: int, seconds: float) -> None:
     """Every connection is reset in the middle of what it brings."""
     here.relay.cut_after_bytes = after_bytes
     here.relay.reset_all()
@@ -60,7 +60,7 @@ async def cut(here: World, *, after_bytes: int, seconds: float) -> None:
     here.relay.reset_all()
 
 
-async def flap(here: World, *, seconds: float) -> None:
+async def flap(here: Cluster, *, seconds: float) -> None:
     """Up and down, several times a second."""
     ends = trio.current_time() + seconds
     while trio.current_time() < ends:
@@ -68,33 +68,33 @@ async def flap(here: World, *, seconds: float) -> None:
         await trio.sleep(here.random.uniform(0.05, 0.3))
 
 
-async def delay(here: World, *, each: float, seconds: float) -> None:
+async def delay(here: Cluster, *, each: float, seconds: float) -> None:
     """Everything takes longer."""
     here.relay.delay_seconds = each
     await trio.sleep(seconds)
     here.relay.delay_seconds = 0.0
 
 
-async def half_closed(here: World, *, seconds: float) -> None:
+async def half_closed(here: Cluster, *, seconds: float) -> None:
     """What the scheduler sends arrives, the answers do not."""
     here.relay.hold_answers()
     await trio.sleep(seconds)
     here.relay.release_answers()
 
 
-async def trickle(here: World, *, seconds: float) -> None:
+async def trickle(here: Cluster, *, seconds: float) -> None:
     """A few hundred bytes arrive at a time."""
     here.relay.piece_bytes, here.relay.delay_seconds = 512, 0.05
     await trio.sleep(seconds)
     here.relay.piece_bytes, here.relay.delay_seconds = READ_BYTES, 0.0
 
 
-async def garbage(here: World, *, seconds: float) -> None:
+async def garbage(here: Cluster, *, seconds: float) -> None:
     """Something else than the API server answers."""
     await _during(here, Mode.GARBAGE, seconds)
 
 
-async def deleted_meanwhile(here: World) -> None:
+async def deleted_meanwhile(here: Cluster) -> None:
     """While the scheduler is cut off, pods and a node are deleted, and a node is cordoned."""
     names = [await here.create_pod() for _ in range(20)]
     for name in names:
@@ -111,7 +111,7 @@ async def deleted_meanwhile(here: World) -> None:
     await here.relay.listen()
 
 
-async def bound_meanwhile(here: World) -> None:
+async def bound_meanwhile(here: Cluster) -> None:
     """While the scheduler is cut off, somebody else binds the pods that it had to bind."""
     here.relay.refuse()
     here.relay.reset_all()
@@ -124,7 +124,7 @@ async def bound_meanwhile(here: World) -> None:
     await here.relay.listen()
 
 
-async def quiet(here: World, *, minutes: int) -> None:
+async def quiet(here: Cluster, *, minutes: int) -> None:
     """Nothing happens at all: that must not be an error, and costs few requests."""
     begin = here.scheduler.log_file.stat().st_size
     before, requests = await _watch_counts(here), here.relay.requests
@@ -142,7 +142,7 @@ async def quiet(here: World, *, minutes: int) -> None:
         here.problems.append(f"{requests} requests in {minutes} quiet minutes, where {allowed:.0f} are allowed")
 
 
-async def _watch_counts(here: World) -> dict[str, float]:
+async def _watch_counts(here: Cluster) -> dict[str, float]:
     """How often trio-sched has listed and begun watches; nothing for others."""
     if not here.is_ours:
         return {}

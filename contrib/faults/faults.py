@@ -9,9 +9,9 @@ from functools import partial
 from attrs import frozen
 
 from contrib.faults import connections, preemption, processes, replicas, servers
-from contrib.faults.world import World
+from contrib.faults.cluster import Cluster
 
-Inject = Callable[[World], Awaitable[float | None]]
+Inject = Callable[[Cluster], Awaitable[float | None]]
 LEASE_SECONDS = 18.0
 """A lease lasts for 15 s, and the others look every two or three."""
 

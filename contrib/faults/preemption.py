@@ -7,8 +7,8 @@ from typing import Any
 
 import trio
 
+from contrib.faults.cluster import Cluster, eventually
 from contrib.faults.load import POD_PATH, pod_manifest
-from contrib.faults.world import World, eventually
 from trio_sched.kube_client.connection import MERGE_PATCH
 from trio_sched.kube_client.errors import NotFound
 
@@ -17,7 +17,7 @@ NODES = 5
 VICTIM_SECONDS = 30.0
 
 
-async def victims(here: World) -> float:
+async def victims(here: Cluster) -> float:
     """Full clusters, each with a pod that fits only after evictions; who is evicted is compared."""
     here.answers.clear()
     usual = [node["metadata"]["name"] for node in (await here.call(b"GET", b"/api/v1/nodes"))["items"]]
@@ -32,7 +32,7 @@ async def victims(here: World) -> float:
     return await here.seconds_to_bind()
 
 
-async def _one(here: World, random: Random, number: int) -> str:
+async def _one(here: Cluster, random: Random, number: int) -> str:
     priorities = {f"faults-{value}": value for value in (0, 10, 100, 1000)}
     for name, value in priorities.items():
         try:
@@ -84,6 +84,6 @@ def _node_of(pod: dict[str, Any]) -> str:
     return str(pod.get("spec", {}).get("nodeName", "no node"))
 
 
-async def _cordon(here: World, name: str, *, is_cordoned: bool) -> None:
+async def _cordon(here: Cluster, name: str, *, is_cordoned: bool) -> None:
     body = {"spec": {"unschedulable": is_cordoned or None}}
     await here.call(b"PATCH", b"/api/v1/nodes/" + name.encode(), body, headers=MERGE_PATCH)

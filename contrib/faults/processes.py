@@ -9,7 +9,7 @@ from pathlib import Path
 
 import trio
 
-from contrib.faults.world import World
+from contrib.faults.cluster import Cluster
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 """Of Debian's package faketime."""
@@ -17,14 +17,14 @@ SILENT_CLIENTS = 100
 FEW_FILES = 64
 
 
-async def suspend(here: World, *, seconds: float) -> None:
+async def suspend(here: Cluster, *, seconds: float) -> None:
     """The scheduler is stopped where it is."""
     here.scheduler.suspend()
     await trio.sleep(seconds)
     here.scheduler.resume()
 
 
-async def suspend_in_bind(here: World) -> None:
+async def suspend_in_bind(here: Cluster) -> None:
     """It is stopped between the sending of a bind and its response, which arrives meanwhile."""
     here.relay.delay_seconds = 0.4
     for _ in range(3):
@@ -36,7 +36,7 @@ async def suspend_in_bind(here: World) -> None:
     here.scheduler.resume()
 
 
-async def killed_with_backlog(here: World, *, number: int) -> float:
+async def killed_with_backlog(here: Cluster, *, number: int) -> float:
     """It ends while many pods wait; the time is that of a new process, start-up included."""
     await here.scheduler.stop(number)
     for _ in range(200):
@@ -44,7 +44,7 @@ async def killed_with_backlog(here: World, *, number: int) -> float:
     return await here.restart_scheduler()
 
 
-async def killed_in_binds(here: World) -> float:
+async def killed_in_binds(here: Cluster) -> float:
     """It is killed while binds are under way."""
     here.relay.delay_seconds = 0.2
     for _ in range(20):
@@ -55,7 +55,7 @@ async def killed_in_binds(here: World) -> float:
     return await here.restart_scheduler()
 
 
-async def few_files(here: World) -> float:
+async def few_files(here: Cluster) -> float:
     """It may open few files, and many clients connect to its port and say nothing."""
     command = ["prlimit", f"--nofile={FEW_FILES}:{FEW_FILES}", *here.scheduler.command]
     async with here.changed_scheduler(command=command, has_endpoints=False):
@@ -69,7 +69,7 @@ async def few_files(here: World) -> float:
             return await here.seconds_to_bind()
 
 
-async def unread_log(here: World) -> float:
+async def unread_log(here: Cluster) -> float:
     """Its log goes into a pipe that nobody reads."""
     command = [*here.scheduler.command, "-v=6"]
     async with here.changed_scheduler(command=command, is_log_read=False, has_endpoints=False):
@@ -79,13 +79,13 @@ async def unread_log(here: World) -> float:
         return await here.seconds_to_bind()
 
 
-async def truncated_log(here: World) -> None:
+async def truncated_log(here: Cluster) -> None:
     """Its log is rotated by truncation, as copytruncate does."""
     with here.scheduler.log_file.open("r+b") as log:
         log.truncate(0)
 
 
-async def jump(here: World, *, by_seconds: int) -> float:
+async def jump(here: Cluster, *, by_seconds: int) -> float:
     """The clock of the machine jumps."""
     offset = here.folder / "offset"
     offset.write_text("+0")

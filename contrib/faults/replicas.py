@@ -13,9 +13,9 @@ from attrs import define, field
 
 from contrib.benchmarks.real.servers import SCHEDULER_TOKEN, free_port
 from contrib.benchmarks.scheduler_process import write_kubeconfig
+from contrib.faults.cluster import Cluster, eventually, scheduler_command
 from contrib.faults.control_plane import Server
 from contrib.faults.relay import Relay
-from contrib.faults.world import World, eventually, scheduler_command
 
 REPLICAS = 3
 ELECTED_SECONDS = 60.0
@@ -53,7 +53,7 @@ class Replica:
 class Replicas:
     """All of them."""
 
-    here: World
+    here: Cluster
     members: list[Replica] = field(factory=list)
 
     async def leader(self) -> Replica:
@@ -67,7 +67,7 @@ class Replicas:
 
 
 @asynccontextmanager
-async def _replicas(here: World) -> AsyncIterator[Replicas]:
+async def _replicas(here: Cluster) -> AsyncIterator[Replicas]:
     """Three replicas in place of the scheduler; one leads."""
     await here.scheduler.stop(signal.SIGKILL)
     here.has_endpoints = False
@@ -93,7 +93,7 @@ async def _replicas(here: World) -> AsyncIterator[Replicas]:
 
 
 async def _run_replica(
-    here: World, number: int, *, task_status: trio.TaskStatus[Replica] = trio.TASK_STATUS_IGNORED
+    here: Cluster, number: int, *, task_status: trio.TaskStatus[Replica] = trio.TASK_STATUS_IGNORED
 ) -> None:
     folder = here.folder / f"replica-{number}"
     folder.mkdir(exist_ok=True)
@@ -107,12 +107,12 @@ async def _run_replica(
         await trio.sleep_forever()
 
 
-def _write_kubeconfig(here: World, folder: Path, relay: Relay) -> None:
+def _write_kubeconfig(here: Cluster, folder: Path, relay: Relay) -> None:
     server = f"https://127.0.0.1:{relay.port}"
     write_kubeconfig(folder / "kubeconfig", server=server, authority=here.authority, token=SCHEDULER_TOKEN)
 
 
-async def leader_ends(here: World, *, number: int) -> float:
+async def leader_ends(here: Cluster, *, number: int) -> float:
     """The leader ends, in order or killed."""
     async with _replicas(here) as everyone:
         leader = await everyone.leader()
@@ -121,7 +121,7 @@ async def leader_ends(here: World, *, number: int) -> float:
         return await here.seconds_to_bind()
 
 
-async def leader_suspended(here: World) -> float:
+async def leader_suspended(here: Cluster) -> float:
     """The leader is suspended until another one leads, and goes on then; it must not bind anything."""
     async with _replicas(here) as everyone:
         leader = await everyone.leader()
@@ -141,7 +141,7 @@ async def leader_suspended(here: World) -> float:
         return measured
 
 
-async def leader_cut_off(here: World) -> float:
+async def leader_cut_off(here: Cluster) -> float:
     """The leader loses its connections for good."""
     async with _replicas(here) as everyone:
         leader = await everyone.leader()
@@ -150,7 +150,7 @@ async def leader_cut_off(here: World) -> float:
         return await here.seconds_to_bind()
 
 
-async def killed_and_suspended(here: World, *, seconds: float) -> float:
+async def killed_and_suspended(here: Cluster, *, seconds: float) -> float:
     """Replicas are killed, ended, suspended and started again at random; in the end all run."""
     async with _replicas(here) as everyone:
         ends = trio.current_time() + seconds

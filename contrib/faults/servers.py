@@ -8,7 +8,7 @@ import trio
 import trustme
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
-from contrib.faults.world import World
+from contrib.faults.cluster import Cluster
 
 _FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
 _RBAC = b"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -18,21 +18,21 @@ REVOKED_SECONDS = 15.0
 """An API server accepts a token for ten seconds more once it has checked it."""
 
 
-async def restart_api_server(here: World, *, number: int, down_seconds: float = 0.0) -> None:
+async def restart_api_server(here: Cluster, *, number: int, down_seconds: float = 0.0) -> None:
     """The API server ends and is started again."""
     await here.plane.api_server.stop(number)
     await trio.sleep(down_seconds)
     await here.plane.start_api_server()
 
 
-async def api_server_away(here: World, *, seconds: float) -> None:
+async def api_server_away(here: Cluster, *, seconds: float) -> None:
     """The API server is down behind the relay, which goes on accepting."""
     await here.plane.api_server.stop(signal.SIGTERM)
     await trio.sleep(seconds)
     await here.plane.start_api_server()
 
 
-async def suspend_api_server(here: World, *, seconds: float) -> None:
+async def suspend_api_server(here: Cluster, *, seconds: float) -> None:
     """The API server hangs."""
     here.plane.api_server.suspend()
     await trio.sleep(seconds)
@@ -40,7 +40,7 @@ async def suspend_api_server(here: World, *, seconds: float) -> None:
     await here.plane.wait_ready()
 
 
-async def lose_history(here: World) -> None:
+async def lose_history(here: Cluster) -> None:
     """The history is compacted and the API server started again: watches get 410."""
     here.relay.refuse()
     here.relay.reset_all()
@@ -52,7 +52,7 @@ async def lose_history(here: World) -> None:
     await here.relay.listen()
 
 
-async def restart_etcd(here: World, *, down_seconds: float) -> None:
+async def restart_etcd(here: Cluster, *, down_seconds: float) -> None:
     """etcd is away for a while."""
     await here.plane.etcd.stop(signal.SIGKILL)
     await trio.sleep(down_seconds)
@@ -60,7 +60,7 @@ async def restart_etcd(here: World, *, down_seconds: float) -> None:
     await here.plane.wait_ready()
 
 
-async def suspend_etcd(here: World, *, seconds: float) -> None:
+async def suspend_etcd(here: Cluster, *, seconds: float) -> None:
     """etcd hangs: writes wait, reads from caches work."""
     here.plane.etcd.suspend()
     await trio.sleep(seconds)
@@ -68,7 +68,7 @@ async def suspend_etcd(here: World, *, seconds: float) -> None:
     await here.plane.wait_ready()
 
 
-async def replace_authority(here: World) -> None:
+async def replace_authority(here: Cluster) -> None:
     """The API server gets a certificate of another authority; the bundle of the scheduler is replaced afterwards."""
     authority = here.plane.replace_serving_certificate()
     await restart_api_server(here, number=signal.SIGTERM)
@@ -76,7 +76,7 @@ async def replace_authority(here: World) -> None:
     here.authority.write_bytes(authority)
 
 
-async def authority_first(here: World) -> None:
+async def authority_first(here: Cluster) -> None:
     """The bundle has both authorities before the API server gets its new certificate."""
     former = here.authority.read_bytes()
     authority = here.plane.replace_serving_certificate()
@@ -84,7 +84,7 @@ async def authority_first(here: World) -> None:
     await restart_api_server(here, number=signal.SIGTERM)
 
 
-async def bundle_in_pieces(here: World) -> None:
+async def bundle_in_pieces(here: Cluster) -> None:
     """The same as `replace_authority`, but the bundle is written slowly, with a time when it is no certificate."""
     authority = here.plane.replace_serving_certificate()
     await restart_api_server(here, number=signal.SIGTERM)
@@ -95,7 +95,7 @@ async def bundle_in_pieces(here: World) -> None:
     here.authority.write_bytes(authority)
 
 
-async def throttle(here: World, *, seconds: float) -> None:
+async def throttle(here: Cluster, *, seconds: float) -> None:
     """API Priority and Fairness has no seat for the scheduler: 429 with Retry-After."""
     level = {
         "metadata": {"name": "faults"},
@@ -129,7 +129,7 @@ async def throttle(here: World, *, seconds: float) -> None:
     await trio.sleep(1)  # until the API server has read that
 
 
-async def forbid(here: World, *, seconds: float) -> None:
+async def forbid(here: Cluster, *, seconds: float) -> None:
     """The scheduler loses its role for a while."""
     binding = await here.call(b"GET", _RBAC + b"/system:kube-scheduler")
     await here.call(b"DELETE", _RBAC + b"/system:kube-scheduler")
@@ -141,7 +141,7 @@ async def forbid(here: World, *, seconds: float) -> None:
     await trio.sleep(0.5)  # until the API server has read that
 
 
-async def revoke_token(here: World) -> float:
+async def revoke_token(here: Cluster) -> float:
     """The token in the token file is revoked early; seconds later the file has another one."""
     account = {"metadata": {"name": "scheduler"}}
     await here.call(b"POST", _ACCOUNT, account)
@@ -168,7 +168,7 @@ async def revoke_token(here: World) -> float:
     return measured
 
 
-async def _token(here: World, secret: str) -> str:
+async def _token(here: Cluster, secret: str) -> str:
     """A token that is valid as long as *secret* exists."""
     made = await here.call(b"POST", _SECRETS, {"metadata": {"name": secret}})
     bound = {"kind": "Secret", "apiVersion": "v1", "name": secret, "uid": made["metadata"]["uid"]}
@@ -177,7 +177,7 @@ async def _token(here: World, secret: str) -> str:
     return str(answer["status"]["token"])
 
 
-async def replace_client_authority(here: World) -> float:
+async def replace_client_authority(here: Cluster) -> float:
     """The API server trusts another authority for clients; seconds later the scheduler has a certificate of it."""
     certificate, key = here.folder / "client.pem", here.folder / "client.key"
 

@@ -9,9 +9,9 @@ from real_servers import ASSETS
 
 from contrib.benchmarks.real.servers import Assets
 from contrib.faults.__main__ import outcome_of
+from contrib.faults.cluster import TRIO_SCHED, cluster
 from contrib.faults.faults import FAULTS, Fault
 from contrib.faults.table import Outcome
-from contrib.faults.world import TRIO_SCHED, world
 
 NAMES = (
     "connections reset for 5 s",
@@ -30,7 +30,7 @@ def test_a_new_pod_is_bound_soon_after_each_fault_and_nothing_is_left_over(tmp_p
     assets, outcomes = Assets(Path(ASSETS).resolve()), dict[Fault, Outcome]()
 
     async def run() -> None:
-        async with world(assets, tmp_path, TRIO_SCHED, seed=1) as here:
+        async with cluster(assets, tmp_path, TRIO_SCHED, seed=1) as here:
             for fault in [fault for fault in FAULTS if fault.name in NAMES]:
                 outcomes[fault] = await outcome_of(here, fault)
 

@@ -183,3 +183,18 @@ def test_a_plugin_whose_events_to_register_raises_is_named() -> None:
     with pytest.raises(BadPlugin, match=r"'Mute' from class .*Mute: events_to_register raised LookupError") as caught:
         build_hint_table(make_profile([Mute]))
     assert re.search(r"nothing to say \(test_queueing_hints\.py:\d+\)$", str(caught.value))
+
+
+class HintsForOne(Rejecting):
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        return [on(Resource.NODE, Action.ADD, self.wants)]  # type: ignore[arg-type]
+
+    def wants(self, pod: Pod) -> Hint:
+        return Hint.QUEUE
+
+
+def test_a_hint_function_with_other_arguments_is_refused_at_once() -> None:
+    text = "the hint function HintsForOne.wants(pod) cannot be called with the three arguments (pod, old, new): the pod"
+    with pytest.raises(BadPlugin, match=re.escape(text)):
+        build_hint_table(make_profile([HintsForOne]))

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 import trio
+import trio.lowlevel
 
 from trio_sched.plugin_api import (
     SKIP,
@@ -658,3 +659,151 @@ class ComputesForEachNode(Base):
         while thread_time() - began < 0.011:
             pass
         return 1
+
+
+# --- assumed pods ---------------------------------------------------------------------------------------------------
+
+
+class PodCounts:
+    """Pods with a label, by node."""
+
+    def __init__(self, array: Int64Array) -> None:
+        self.array = array
+
+
+class SharesItsArray(PodCounts):
+    def clone(self) -> "SharesItsArray":
+        return SharesItsArray(self.array)
+
+
+class CopiesItsArray(PodCounts):
+    def clone(self) -> "CopiesItsArray":
+        return CopiesItsArray(self.array.copy())
+
+
+class OnePerTeam(Base):
+    """A node takes one pod with a label."""
+
+    kind: ClassVar[type[PodCounts]] = CopiesItsArray
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
+        counted = [sum("app" in one.labels for one in node.pods) for node in nodes]
+        state.write("counts", self.kind(np.array(counted, dtype=np.int64)))
+
+    @hookimpl
+    def filter_node(self, pod: Pod, node: NodeView, state: CycleState) -> Status | None:
+        return unschedulable("taken") if state.read("counts").array[self.row(node)] > 2 else None
+
+    def row(self, node: NodeView) -> int:
+        return self.handle.nodes.names.index(node.name)
+
+    def count(self, other: Pod, node: NodeView, state: CycleState, by: int) -> None:
+        if "app" in other.labels:
+            state.read("counts").array[self.row(node)] += by
+
+
+@fault("undone", "add_pod on a clone of the state changes what filter says with the original")
+class ClonesWithoutCopying(OnePerTeam):
+    kind = SharesItsArray
+
+    @hookimpl
+    def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> None:
+        self.count(added, node, state, 1)
+
+    @hookimpl
+    def remove_pod(self, removed: Pod, node: NodeView, state: CycleState) -> None:
+        self.count(removed, node, state, -1)
+
+
+class TakesNoTwo(OnePerTeam):
+    @hookimpl
+    def filter_node(self, pod: Pod, node: NodeView, state: CycleState) -> Status | None:
+        return unschedulable("taken") if state.read("counts").array[self.row(node)] > 0 else None
+
+
+@fault("assumed_pods", "but without remove_pod it says Unschedulable: write remove_pod, which changes in the")
+class LacksRemovePod(TakesNoTwo):
+    @hookimpl
+    def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> None:
+        self.count(added, node, state, 1)
+
+
+@fault("assumed_pods", "but without add_pod it says Success: write add_pod, which changes in the state what pre_filter")
+class LacksAddPod(TakesNoTwo):
+    @hookimpl
+    def remove_pod(self, removed: Pod, node: NodeView, state: CycleState) -> None:
+        self.count(removed, node, state, -1)
+
+
+@fault("assumed_pods", "but after remove_pod it says Unschedulable: remove_pod must leave in the state what pre_filter")
+class AddsTwice(TakesNoTwo):
+    @hookimpl
+    def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> None:
+        self.count(added, node, state, 1)
+
+    @hookimpl
+    def remove_pod(self, removed: Pod, node: NodeView, state: CycleState) -> None:
+        self.count(removed, node, state, 1)
+
+
+@fault("assumed_pods", "remove_pod raised KeyError")
+class FailsWithItsOwnPods(TakesNoTwo):
+    @hookimpl
+    def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> None:
+        self.count(added, node, state, 1)
+
+    @hookimpl
+    def remove_pod(self, removed: Pod, node: NodeView, state: CycleState) -> None:
+        if removed.labels.get("app") == "db":
+            raise KeyError(removed.name)
+        self.count(removed, node, state, -1)
+
+
+# --- coroutines -----------------------------------------------------------------------------------------------------
+
+
+@fault("unawaited", "patch(…) is never awaited (in reserve, faulty_plugins.py:")
+class PatchesWithoutAwait(Base):
+    writes: ClassVar = {"Pod": ("patch",)}
+
+    @hookimpl
+    def reserve(self, pod: Pod) -> None:
+        self.handle.patch("Pod", pod.name, {}, namespace=pod.namespace)  # type: ignore[unused-coroutine]
+
+
+@fault("unawaited", "sleep(…) is never awaited (in wait_a_bit, faulty_plugins.py:")
+class SleepsWithoutAwait(Base):
+    @hookimpl
+    async def pre_bind(self, pod: Pod) -> None:
+        wait_a_bit()
+        await trio.lowlevel.checkpoint()
+
+
+def wait_a_bit() -> None:
+    trio.sleep(1)  # type: ignore[unused-coroutine]  # noqa: ASYNC105
+
+
+# --- hints and activation -------------------------------------------------------------------------------------------
+
+
+@fault("registrations", "HintsWithOneArgument._hint(pod) cannot be called with the three arguments (pod, old, new)")
+class HintsWithOneArgument(Base):
+    @hookimpl
+    def filter_node(self) -> Status | None:
+        return unschedulable("never")
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        return [on(Resource.NODE, Action.ADD, self._hint)]  # type: ignore[arg-type]
+
+    def _hint(self, pod: Pod) -> Hint:
+        return Hint.QUEUE
+
+
+@fault("events", "activate each other endlessly: after one change (")
+class ActivateEachOther(Base):
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        self.handle.activate([one.pod for one in self.handle.pending_pods() if one.pod.uid != pod.uid])
+        return unschedulable("after you")

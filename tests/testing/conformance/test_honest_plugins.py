@@ -4,6 +4,7 @@ import random
 import socket
 import time
 from collections.abc import Hashable, Iterable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -224,6 +225,102 @@ class NeedsTwoThings(Base):
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
         return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_CONDITION)]
+
+
+class Count:
+    """One number is enough where it is an immutable one; the texts are shared, for nobody writes to them."""
+
+    def __init__(self, count: int, texts: list[str]) -> None:
+        self.count, self.texts = count, texts
+
+    def clone(self) -> "Count":
+        return Count(self.count, self.texts)
+
+
+@honest
+class CountsEverywhere(Base):
+    """In the whole cluster: a pod that is assumed on one node counts for all."""
+
+    @hookimpl
+    def pre_filter(self, nodes: NodeColumns, state: CycleState) -> None:
+        state.write("count", Count(int(nodes.pod_count.sum()), ["too many"]))
+
+    @hookimpl
+    def add_pod(self, added: Pod, state: CycleState) -> None:
+        state.read("count").count += 1
+
+    @hookimpl
+    def remove_pod(self, removed: Pod, state: CycleState) -> None:
+        state.read("count").count -= 1
+
+    @hookimpl
+    def filter_node(self, state: CycleState) -> Status | None:
+        count = state.read("count")
+        return unschedulable(*count.texts) if count.count > 8 else None
+
+
+@honest
+class CountsInTheColumns(Base):
+    """Neither add_pod nor remove_pod: the columns show who is assumed, the state has nothing about it."""
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, state: CycleState) -> None:
+        state.write("limit", 1 + pod.priority // 100)
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        return Verdicts.where(nodes.pod_count < state.read("limit"), unschedulable("taken"))
+
+
+@honest
+class AwaitsLater(Base):
+    """Coroutines that are awaited elsewhere than where they are made, or closed."""
+
+    @hookimpl
+    async def pre_bind(self) -> None:
+        first, second = self.wait(1), self.wait(2)
+        second.close()
+        await first
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.wait, 1)
+
+    async def wait(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+
+
+@honest
+class ActivatesOnce(Base):
+    """The others, when one pod has a reason to think that they fit; not at every attempt."""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.count = -1
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, nodes: NodeColumns) -> Status | None:
+        if len(nodes) != self.count:
+            self.count = len(nodes)
+            self.handle.activate([one.pod for one in self.handle.pending_pods()])
+        return unschedulable("few nodes") if len(nodes) < 5 else None
+
+
+@honest
+class HintsInAnyForm(Base):
+    """All of these can be called with three arguments."""
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> Status | None:
+        return None if node.labels.get(TEAM) == "green" else unschedulable("another team")
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        return [
+            on(Resource.NODE, Action.ADD, lambda *_changed: Hint.QUEUE),
+            on(Resource.NODE, Action.UPDATE_NODE_LABEL, partial(self._hint, "green")),
+        ]
+
+    def _hint(self, team: str, pod: Pod, old: Any, new: Any, more: int = 0) -> Hint:
+        return Hint.QUEUE if new.labels.get(TEAM) == team else Hint.SKIP
 
 
 WIDGETS = [AnyObject(metadata=ObjectMeta(name=f"w{free}"), spec={"free": free}) for free in (0, 3)]

@@ -228,7 +228,27 @@ def _bound_hint(plugin: str, hook: BoundHook | None, hint: HintFunction | Hint |
         raise BadPlugin(
             plugin, hook.source, "a hint function is async, but hints return at once; write it as plain def"
         )
+    if wrong := _wrong_signature(hint):
+        raise BadPlugin(plugin, hook.source, wrong)
     return BoundHook(plugin, "hint", hint, hook.source, hook.built_in)
+
+
+def _wrong_signature(hint: HintFunction) -> str:
+    """Why *hint* cannot be called as hints are; empty if it can, or if that is not known."""
+    try:
+        signature = inspect.signature(hint)
+    except (TypeError, ValueError):  # something that has none, or no function at all
+        return ""
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        name = getattr(hint, "__qualname__", repr(hint))
+        taken = ", ".join(str(one.replace(annotation=one.empty)) for one in signature.parameters.values())
+        return (
+            f"the hint function {name}({taken}) cannot be called with the three arguments (pod, old, new): the pod "
+            "that was rejected, and the object before and after its change"
+        )
+    return ""
 
 
 def watched_resources(tables: Mapping[str, HintTable]) -> dict[str, Action]:

@@ -1,4 +1,4 @@
-"""Checks that any plugin package can run on its own plugins; one file per check.
+"""Checks that any plugin package can run on its own plugins; one file per check or two.
 
 ``check.py`` lists them, ``subject.py`` makes the instances of the plugin that is checked and ``examples.py`` the
 cluster. Where something has to change, ``cluster_state.py`` is a cluster at one moment, ``changes.py`` makes random

@@ -21,7 +21,7 @@ from attrs import define, field
 
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.testing.conformance.drive import drive
+from trio_sched.testing.conformance.hooks import drive
 from trio_sched.testing.conformance.shifted_time import Namespace, namespaces_of
 from trio_sched.testing.conformance.subject import Subject
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
@@ -10,13 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from trio_sched.engine.hooks.plugin_errors import PluginError
+from trio_sched.engine.hooks.plugin_errors import PluginArgsError, PluginError
 from trio_sched.engine.registry.likely_mistakes import likely_mistakes
+from trio_sched.engine.registry.plugin_args import plugin_args, written_args
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.testing.conformance.answers import answer_problems
-from trio_sched.testing.conformance.arguments import args_problems
+from trio_sched.testing.conformance.answers import answer_problems, subset_problems
+from trio_sched.testing.conformance.assumed_pods import assumption_problems
 from trio_sched.testing.conformance.blocking import blocking_problems
 from trio_sched.testing.conformance.caching import caching_problems
 from trio_sched.testing.conformance.dependencies import dependency_problems
@@ -29,7 +31,7 @@ from trio_sched.testing.conformance.registrations import registration_problems
 from trio_sched.testing.conformance.rollback import undone_problems
 from trio_sched.testing.conformance.signatures import signature_problems
 from trio_sched.testing.conformance.subject import Cluster, Subject, add_pod_group, copy_of
-from trio_sched.testing.conformance.subsets import subset_problems
+from trio_sched.testing.conformance.unawaited import unawaited_problems
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.fake_objects import decoded
 from trio_sched.testing.given_plugins import Plugin, class_of, is_instance, name_of, registry_with
@@ -51,7 +53,26 @@ class NotConforming(TrioSchedError, AssertionError):
 def _definition_problems(subject: Subject) -> Iterator[str]:
     plugin = class_of(subject.given)
     yield from likely_mistakes(plugin)
-    yield from args_problems(subject.name, plugin, subject.args)
+    yield from _args_problems(subject.name, plugin, subject.args)
+
+
+def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:
+    """What is wrong with the ``Args`` of *plugin*, read from *given*."""
+    wanted = getattr(plugin, "Args", None)
+    if wanted is None:
+        return
+    made = plugin_args(name, plugin, given)
+    written = written_args(plugin, made)
+    try:
+        if written_args(plugin, plugin_args(name, plugin, written)) != written:
+            yield f"Args {made!r} come back as something else when they are written to a file and read again"
+    except PluginArgsError as error:
+        yield f"Args that were written to a file cannot be read again: {error}"
+    try:
+        plugin_args(name, plugin, {"noSuchArgument": 1})
+    except PluginArgsError:
+        return
+    yield "Args take a key that they do not have"
 
 
 CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
@@ -62,7 +83,9 @@ CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
     "answers": answer_problems,
     "hooks": hook_problems,
     "hidden_state": hidden_state_problems,
+    "unawaited": unawaited_problems,
     "undone": undone_problems,
+    "assumed_pods": assumption_problems,
     "subsets": subset_problems,
     "dependencies": dependency_problems,
     "signatures": signature_problems,
@@ -70,7 +93,7 @@ CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
     "events": event_problems,
 }
 """By name; in an order in which a problem is found first where its text is most precise."""
-_COMPARING: Final = ("undone", "subsets", "dependencies", "signatures", "caching", "events")
+_COMPARING: Final = ("undone", "assumed_pods", "subsets", "dependencies", "signatures", "caching", "events")
 """Checks that ask more than once, and mean nothing if the same question gets different answers."""
 _CALLED_ONCE: Final = ("definition", "registrations", "blocking")
 """Checks that call hooks a few times at most; the others take too long for a plugin that blocks."""
@@ -257,7 +280,8 @@ def _blocking(subject: Subject) -> tuple[str, ...]:
 def _found_by(check: str, subject: Subject) -> tuple[str, ...]:
     problems: list[str] = []
     try:
-        with HookLimit():
+        with HookLimit(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)  # a check of its own
             problems.extend(islice(CHECKS[check](subject), _MAX_PER_CHECK))
     except HookNeverReturned as error:
         problems.append(str(error))

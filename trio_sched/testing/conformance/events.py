@@ -6,6 +6,7 @@ there and that the plugin no longer rejects has missed an event: in a cluster it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 from typing import Final
@@ -40,7 +41,8 @@ from trio_sched.testing.conformance.vocabulary import texts_of_objects, texts_of
 
 _ROUNDS: Final = 40
 _CHANGES_PER_ROUND: Final = 24
-_MAX_ATTEMPTS: Final = 50
+_MAX_ATTEMPTS: Final = 10
+"""So often a pod may be tried after one change."""
 _MAX_REPORTED: Final = 3
 _FAILED: Final = Rejection("", ("it failed",))
 
@@ -63,6 +65,9 @@ def event_problems(subject: Subject) -> Iterator[str]:
             change = changes.change(history.cluster_state)
             missed = history.apply(change)
             failures = history.hint_failures()
+            if history.endless:
+                yield _describe_endless(history.endless, change)
+                return
             if change.kind in (NODE, RUNNING, WAITING):  # others may be changed as their schema does not allow
                 yield from failures
             if missed is None:
@@ -74,6 +79,16 @@ def event_problems(subject: Subject) -> Iterator[str]:
             if len(reported) == _MAX_REPORTED:
                 return
             break
+
+
+def _describe_endless(names: tuple[str, ...], change: Change) -> str:
+    named = ", ".join(map(repr, names))
+    who = f"pod {named} activates itself" if len(names) == 1 else f"pods {named} activate each other"
+    return (
+        f"{who} endlessly: after one change ({describe_change(change)}) each is tried more than {_MAX_ATTEMPTS} times, "
+        "though nothing else has changed, and in a cluster that would never end; call handle.activate when the answer "
+        "about a pod has changed, not at every attempt"
+    )
 
 
 def changes_for(subject: Subject, trial: Trial) -> Changes:
@@ -123,6 +138,8 @@ class History:
     _retried: set[str] = field(factory=set, init=False)
     """UIDs of the pods that the plugin has tried again after a time, so that they do not wait in vain."""
     _table: NodeTable = field(init=False)
+    endless: tuple[str, ...] = field(default=(), init=False)
+    """Names of pods that the plugin has activated again and again after the last change."""
 
     def __attrs_post_init__(self) -> None:
         profile = self.trial.profile
@@ -175,9 +192,11 @@ class History:
     def _try_moved(self) -> None:
         """Let the plugin judge the pods that have been moved, and park those again that it rejects."""
         self._note_wishes()
-        for _ in range(_MAX_ATTEMPTS):  # a plugin may activate its pods again and again
-            info = self._queue.pop()
-            if info is None:
+        attempts: Counter[str] = Counter()
+        while (info := self._queue.pop()) is not None:
+            attempts[info.pod.name] += 1
+            if attempts[info.pod.name] > _MAX_ATTEMPTS:
+                self.endless = tuple(sorted(name for name, count in attempts.items() if count >= _MAX_ATTEMPTS))
                 return
             self._attempt(info)
 

@@ -22,6 +22,7 @@ from trio_sched.engine.hooks.plugin_calls import (
     HookResult,
     call_filter,
     call_normalize_placement_score,
+    call_normalize_score,
     call_permit,
     call_placement_generate,
     call_placement_score,
@@ -45,11 +46,27 @@ from trio_sched.plugin_api.status import Status, unschedulable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.builders import pod
-from trio_sched.testing.conformance.subject import GROUP_NAME, Subject
+from trio_sched.testing.conformance.results import ask
+from trio_sched.testing.conformance.subject import GROUP_NAME, Subject, Trial
 from trio_sched.testing.hook_limit import HookLimit, HookNeverReturned
 
 _LONGEST_WAIT_SECONDS: Final = 3600.0
 """What a pre_bind returns that waits longer, on a clock that jumps, is not looked at; others are cancelled before."""
+
+
+def drive(trial: Trial, columns: NodeColumns, waiting: Pod) -> None:
+    """Call every hook about *waiting*; what they return is of no interest, nor whether they fail."""
+    try:
+        trial.profile.signature(waiting)
+        results = ask(trial, waiting, columns, columns)
+        if results is not None and results.scores is not None:
+            (scorer,) = trial.profile.score
+            if scorer.normalize is not None:
+                call_normalize_score(scorer, waiting, results.scores.copy(), CycleState())
+    except HookFailed:
+        pass  # reported where answers are checked
+    for _problem in call_hooks(trial.profile, columns, waiting):
+        pass
 
 
 def hook_problems(subject: Subject) -> Iterator[str]:

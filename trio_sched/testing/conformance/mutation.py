@@ -20,7 +20,7 @@ from trio_sched.plugin_api.verdicts import Verdicts
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.conformance.description import differences
-from trio_sched.testing.conformance.drive import drive
+from trio_sched.testing.conformance.hooks import drive
 from trio_sched.testing.conformance.subject import Subject, Trial
 
 _FOREIGN_KEY: Final = ("another plugin", "value")

@@ -42,7 +42,7 @@ _MAX_FIRST: Final = 4
 
 def find_effective(trial: Trial, changes: Changes) -> list[Edit]:
     """The edits to which the plugin of *trial* reacts in a small cluster."""
-    cluster_state = _world(changes)
+    cluster_state = _small_cluster_state(changes)
     table = cluster_state.table()
     before = _answers(trial, cluster_state, table)
     found = (
@@ -69,7 +69,7 @@ def _joint(trial: Trial, changes: Changes, cluster_state: ClusterState, effectiv
                 yield edit
 
 
-def _world(changes: Changes) -> ClusterState:
+def _small_cluster_state(changes: Changes) -> ClusterState:
     """Two nodes with a pod, a few pending pods, and all other objects."""
     nodes = list(changes.nodes)[:2]
     running = [one for one in changes.running if one.node_name in {node.name for node in nodes}][:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from trio_sched.engine.evaluation.filtering import run_filters, run_pre_filters
@@ -27,13 +28,13 @@ def undone_problems(subject: Subject) -> Iterator[str]:
         return
     for waiting in subject.pods:
         try:
-            yield from _clone_problems(trial, columns, waiting)
+            yield from _clone_problems(trial, columns, waiting, [*subject.cluster.running, *subject.pods])
             yield from _reservation_problems(trial, columns, waiting, subject.pods)
         except HookFailed:
             continue  # reported as a failure of the hook
 
 
-def _clone_problems(trial: Trial, columns: NodeColumns, waiting: Pod) -> Iterator[str]:
+def _clone_problems(trial: Trial, columns: NodeColumns, waiting: Pod, pods: list[Pod]) -> Iterator[str]:
     """Whether add_pod and remove_pod change what filters say about the cluster as it is."""
     profile = trial.profile
     for extension in [*profile.add_pod.values(), *profile.remove_pod.values()]:
@@ -43,9 +44,13 @@ def _clone_problems(trial: Trial, columns: NodeColumns, waiting: Pod) -> Iterato
         if rejected is not None or extension.plugin in state.skip_filter:
             return
         before = _statuses(trial, columns, waiting, state)
-        clone, other = clone_state(state), pod("other", labels={"app": "web"})
-        for _ in range(_TIMES):
-            call_status_hook(extension, waiting, other, columns.node(0), clone)
+        clone = clone_state(state)
+        for times in (1, _TIMES):  # taking away what is not there may be a failure
+            with suppress(HookFailed):
+                for other in [pod("other", labels={"app": "web"}), *pods]:
+                    row = columns.names.index(other.node_name) if other.node_name in columns.names else 0
+                    for _ in range(times):
+                        call_status_hook(extension, waiting, other, columns.node(row), clone)
         if _statuses(trial, columns, waiting, state) != before:
             name = extension.hook
             yield (

@@ -38,7 +38,7 @@ class NotBound(Exception):
 
 
 @define(eq=False)
-class World:
+class Cluster:
     """A cluster with a scheduler, and the means to disturb it."""
 
     plane: ControlPlane
@@ -143,7 +143,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(assets: Assets, folder: Path, command: Sequence[str], *, seed: int) -> AsyncIterator[World]:
+async def cluster(assets: Assets, folder: Path, command: Sequence[str], *, seed: int) -> AsyncIterator[Cluster]:
     """A cluster with *command* as its scheduler, which has bound a pod."""
     async with control_plane(assets, folder) as plane:
         relay = Relay(plane.port)
@@ -156,7 +156,7 @@ async def world(assets: Assets, folder: Path, command: Sequence[str], *, seed: i
                 token=SCHEDULER_TOKEN,
             )
             scheduler = Server(scheduler_command(command, folder, secure_port), folder / "scheduler.log")
-            here = World(
+            here = Cluster(
                 plane,
                 relay,
                 scheduler,
