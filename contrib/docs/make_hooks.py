@@ -12,9 +12,10 @@ from contrib.docs.api_pages import link_to
 from contrib.docs.docstrings import inline
 from contrib.docs.pages import Page
 from trio_sched.config.wire_types import POINTS
+from trio_sched.daemon.limits import HOOK_SECONDS, PRE_BIND_SECONDS, STUCK_SECONDS
 from trio_sched.plugin_api.extension_points import HOOK_NAMES, POINT_OF_HOOK, ExtensionPoints
 
-HEADER: Final = """\
+HEADER: Final = f"""\
 # Hooks
 
 The hooks of plugins, in the order a pod meets them. A plugin is a class with a `name` and an
@@ -46,7 +47,21 @@ class TeamNodes:
 ```
 
 Only `post_filter`, `pre_bind`, `bind` and `post_bind` may be `async def`, and `run` must be; any other hook that is
-`async def` is refused when the plugin is loaded.
+`async def` is refused when the plugin is loaded. They await what [trio](https://trio.readthedocs.io) can await: methods
+of the handle, `trio.sleep`, nurseries, `trio.to_thread.run_sync` for what blocks; not asyncio. So that no pod is held
+for ever, they are cancelled:
+
+| hook | after | what follows |
+| --- | --- | --- |
+| `post_filter`, `bind` | {HOOK_SECONDS:g} s | the attempt ends with an error, and the pod goes to backoff |
+| `pre_bind` | {PRE_BIND_SECONDS:g} s, or `pre_bind_timeout_seconds` | the same; long before, the log has a warning |
+| `post_bind` | {HOOK_SECONDS:g} s | the pod is bound all the same |
+| `run` | never | |
+
+What `bind`, `post_bind` and `post_filter` await of the API server or of extenders through the handle does not count:
+such requests have limits of their own. A thread cannot be cancelled: what its hook returns counts when it is done. A
+hook that computes instead of awaiting is cancelled by nothing; nothing else runs meanwhile, and after
+{STUCK_SECONDS:g} s the log says where it stands.
 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its `FailedScheduling` event and its condition name the plugin and what was wrong, and the

@@ -1,11 +1,15 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
+import yaml
 
+from trio_sched import __version__
 from trio_sched.cli.commands.new_plugin import PluginNames, usable_name
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
@@ -105,3 +109,33 @@ def test_a_folder_that_exists_is_left_alone(tmp_path: Path, capsys: Capture) -> 
 def test_modules_are_called_after_the_class(name: str, module: str) -> None:
     assert PluginNames(name).module == module
     assert usable_name(name) == name
+
+
+def wheel_of(name: str, folder: Path) -> None:
+    with ZipFile(folder / f"{name.replace('-', '_')}-9.9-py3-none-any.whl", "w") as wheel:
+        info = f"{name.replace('-', '_')}-9.9.dist-info"
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def test_trio_sched_is_found_in_a_folder_while_it_is_on_no_index(package: Path) -> None:
+    workflow = yaml.safe_load((package / ".github/workflows/ci.yaml").read_text())
+    readme = (package / "README.md").read_text()
+    assert f"export PIP_FIND_LINKS={workflow['env']['PIP_FIND_LINKS']}\n" in readme
+    (package / "wheels").mkdir()
+    wheel_of("trio-sched", package / "wheels")
+    install = [sys.executable, "-m", "pip", "install", "--no-index", "--dry-run", "--no-deps", "trio-sched==9.9"]
+    environment = {**os.environ, **workflow["env"], "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(install, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    assert "Would install trio-sched-9.9" in done.stdout, done.stderr
+
+
+def test_the_image_gets_the_wheel_that_the_readme_makes(package: Path) -> None:
+    readme, dockerfile = (package / "README.md").read_text(), (package / "Dockerfile").read_text()
+    made = re.search(r"^pip wheel --no-deps --wheel-dir (\w+) \.$", readme, re.M)
+    assert made is not None
+    assert f"COPY {made[1]}/*.whl /tmp/wheels/\n" in dockerfile
+    assert "FROM ${TRIO_SCHED}\n" in dockerfile
+    for text in (readme, dockerfile):
+        assert f"TRIO_SCHED=registry.example/trio-sched:{__version__} -t trio-sched-prefer-quiet-nodes ." in text

@@ -12,6 +12,7 @@ from typing import Final
 import click
 from attrs import frozen
 
+from trio_sched import __version__
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
@@ -30,13 +31,14 @@ _TEMPLATES: Final = {
     "test_conformance.py.template": "tests/test_conformance.py",
     "ci.yaml.template": ".github/workflows/ci.yaml",
     "README.md.template": "README.md",
+    "dockerfile.template": "Dockerfile",
     "scheduler.yaml.template": "example/scheduler.yaml",
     "cluster.yaml.template": "example/cluster.yaml",
     "gitignore.template": ".gitignore",
 }
 """The files of the package, and from what each is made."""
 _HELP: Final = """\
-Write a package with a plugin called NAME: code, tests, a workflow for CI, and an example to simulate.
+Write a package with a plugin called NAME: code, tests, a workflow for CI, a Dockerfile, and an example to simulate.
 
 Its tests, mypy and ruff pass as it is. NAME is that of a class, and of the plugin in configurations: PreferQuietNodes
 for instance. The folder is called like the package, prefer-quiet-nodes, in the current folder or in DIR.
@@ -121,6 +123,7 @@ def write_package(names: PluginNames, target: Path) -> None:
         "module": names.module,
         "distribution": names.distribution,
         "api": API_VERSION,
+        "version": __version__,
     }
     templates = files("trio_sched.cli.commands") / "plugin_template"
     try:
