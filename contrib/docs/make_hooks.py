@@ -63,6 +63,10 @@ such requests have limits of their own. A thread cannot be cancelled: what its h
 hook that computes instead of awaiting is cancelled by nothing; nothing else runs meanwhile, and after
 {STUCK_SECONDS:g} s the log says where it stands.
 
+mypy and pyright compare the hooks of a class with these, and `watches`, `writes` and the like too, if it inherits from
+`ExtensionPoints`: `class TeamNodes(ExtensionPoints)`. Then its hooks have to name all arguments, here also `state`.
+Nothing else changes. `MaybeAwaitable[T]` is `T`, or in an `async def` what is awaited for it.
+
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its `FailedScheduling` event and its condition name the plugin and what was wrong, and the
 log has one line with distribution, hook, fix and traceback. Where a failure has another effect, the hook says so. A

@@ -32,19 +32,22 @@ not called for a minute. bind and queue_sort have no such answer, and pre_bind a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import pluggy
 
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Clause
 from trio_sched.plugin_api.cluster_events import EventRegistration
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import (
     Diagnosis,
+    Input,
     PostFilterResult,
     PreFilterResult,
     PreFlight,
@@ -58,13 +61,32 @@ from trio_sched.snapshot.node_columns import NodeColumns, NodeView
 PROJECT = "trio_sched"
 """The entry point group of plugins, and pluggy's project name."""
 
+T = TypeVar("T")
+MaybeAwaitable: TypeAlias = T | Awaitable[T]
+"""What a hook returns that may be ``async``."""
+
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 """Marks a method of a plugin as its implementation of the hook of the same name."""
 
 
 class ExtensionPoints:
-    """The contract between scheduler and plugins."""
+    """The contract between scheduler and plugins, as the types of hooks and of what a class declares.
+
+    A plugin may inherit from it, for mypy and pyright to compare its hooks with these; they then have to name all
+    arguments. Nothing else changes: a hook counts if it is marked with `hookimpl`.
+    """
+
+    name: ClassVar[str]
+    watches: ClassVar[Sequence[str | CustomResource[Any]]]
+    writes: ClassVar[Mapping[Any, Sequence[str]]]
+    """By kind: its name, with a subresource or without, or a CustomResource."""
+    depends_on: ClassVar[AbstractSet[Input] | None]
+    on_failure: ClassVar[str]
+    requires_api: ClassVar[str]
+    pre_bind_timeout_seconds: ClassVar[float]
+    run_once_per_process: ClassVar[bool]
+    run_on_leader_only: ClassVar[bool]
 
     # --- in the queue ---------------------------------------------------------------------------------------------
 
@@ -172,7 +194,7 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
-    def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
+    def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> MaybeAwaitable[PostFilterResult | None]:
         """Make room for a pod that fits on no node. May be ``async``.
 
         When: no node passed the filters, or a pre_filter rejected the pod; in the order of the profile, until one
@@ -317,7 +339,7 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
-    def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+    def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> MaybeAwaitable[Status | None]:
         """Do what must be done before the pod can run on the node. May be ``async``.
 
         After a minute a warning in the log names pod and plugin; after 600 s, or what the class attribute
@@ -329,7 +351,7 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
-    def bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+    def bind(self, pod: Pod, node_name: str, state: CycleState) -> MaybeAwaitable[Status | None]:
         """Bind the pod through the API server. May be ``async``.
 
         When: in the order of the profile, until a plugin does not return `SKIP`.
@@ -338,7 +360,7 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
-    def post_bind(self, pod: Pod, node_name: str, state: CycleState) -> None:
+    def post_bind(self, pod: Pod, node_name: str, state: CycleState) -> MaybeAwaitable[None]:
         """Do what follows from the binding of the pod. May be ``async``.
 
         When: the API server has accepted the binding. What you return does not matter; a failure is only logged.

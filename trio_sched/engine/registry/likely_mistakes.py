@@ -42,11 +42,15 @@ def likely_mistakes(plugin: type[Any]) -> list[str]:
 
 
 def _uncached(plugin: type[Any]) -> Iterator[str]:
-    if getattr(plugin, "depends_on", None) is not None and not hasattr(plugin, "sign"):
+    if getattr(plugin, "depends_on", None) is not None and not _is_hook(plugin, "sign"):
         yield (
             f"{_definer(plugin, 'depends_on')}.depends_on has no effect without the hook sign, because answers are "
             f"kept for pods with equal signatures; add sign, or take depends_on away"
         )
+
+
+def _is_hook(plugin: type[Any], name: str) -> bool:
+    return hasattr(inspect.getattr_static(plugin, name, None), _MARKS[0])
 
 
 def unmarked_hooks(plugin: type[Any]) -> list[str]:
