@@ -215,6 +215,15 @@ class Handle(Protocol):
         """
         ...
 
+    def sort_queue(self) -> None:
+        """Have queue_sort asked anew about all pods that wait their turn, because its keys may be others now.
+
+        For keys that follow from more than the pod and the time, what each team uses now for instance. Takes effect
+        when the hook or the task that calls it has returned or waits; several calls until then count as one. queue_sort
+        is called for each pod in the active queue and in backoff.
+        """
+        ...
+
     # --- pods without a node ----------------------------------------------------------------------------------------
 
     def pending_pods(self) -> list[PendingPod]:

@@ -90,6 +90,8 @@ class FakeHandle(FakeObjects):
     """Pods that `evict` was called with."""
     invalidations: int = 0
     """How often `invalidate` was called."""
+    sorts: int = 0
+    """How often `sort_queue` was called."""
     retries: list[tuple[Pod, float]] = field(factory=list)
     """(pod, seconds) for every call of `retry_after`."""
     endpoints: MutableMapping[str, Endpoint] = field(factory=dict)
@@ -321,6 +323,10 @@ class FakeHandle(FakeObjects):
     def invalidate(self) -> None:
         """Count the call in *invalidations*."""
         self.invalidations += 1
+
+    def sort_queue(self) -> None:
+        """Count the call in *sorts*."""
+        self.sorts += 1
 
     async def evict(self, pod: Pod) -> None:
         """Record the pod in *evicted*, or raise *refusal*."""

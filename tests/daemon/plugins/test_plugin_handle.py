@@ -10,11 +10,12 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
+from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.storage.persistent_volume import PersistentVolumeClaim
-from trio_sched.plugin_api import Action, Code, CycleState, Handle, KindNotWatched, WriteConflict, hookimpl
+from trio_sched.plugin_api import Action, Code, CycleState, Handle, KindNotWatched, QueuedPod, WriteConflict, hookimpl
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.testing import node, pod
@@ -311,3 +312,24 @@ async def test_requests_about_no_object_are_not_sent(
 async def test_what_is_no_pod_is_not_activated(handle: Handle) -> None:
     with pytest.raises(TypeError, match=r"handle\.activate takes pods, not str"):
         handle.activate(["default/p"])  # type: ignore[list-item]
+
+
+async def test_the_queue_is_sorted_again_once_when_the_task_that_asks_waits(assembly: Assembly, handle: Handle) -> None:
+    shares, asked = {"a": 1, "b": 2}, list[str]()
+
+    def by_share(queued: QueuedPod) -> int:
+        asked.append(queued.pod.name)
+        return shares[queued.pod.name]
+
+    queue = assembly.scheduler.queue
+    queue.install_queueing(queue.profiles, BoundHook("ByShare", "queue_sort", by_share))
+    for name in shares:
+        queue.add(pod(name), now=0.0)
+    asked.clear()
+    shares["a"] = 3
+    handle.sort_queue()
+    handle.sort_queue()
+    assert [info.pod.name for info in queue.active] == ["a", "b"]
+    await trio.sleep(0.01)
+    assert [info.pod.name for info in queue.active] == ["b", "a"]
+    assert sorted(asked) == ["a", "b"]

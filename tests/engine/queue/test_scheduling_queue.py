@@ -492,6 +492,34 @@ def test_the_sort_key_is_that_of_the_queue_sort_plugin() -> None:
     assert {key.attempts for key in keys} == {0}
 
 
+def test_the_queue_is_sorted_again_by_new_keys_wherever_pods_wait_their_turn(line: Line) -> None:
+    shares = {"a": 1, "b": 2, "c": 3}
+    line.queue.install_queueing(line.queue.profiles, sorted_by(lambda queued: shares[queued.pod.name]))
+    for name in shares:
+        line.add(pod(name))
+    line.fail(line.pop(), "Slow", now=1.0)
+    line.queue.move_all(NODE_ADD, None, node(), now=1.0)
+    shares.update(a=3, c=1, b=2)
+    line.queue.sort_again()
+    assert [info.pod.name for info in line.queue.active] == ["c", "b"]
+    assert [info.sort_key for info in line.queue.backing_off.pod_backoff_q] == [(False, 3)]
+    assert [line.pop().pod.name for _ in range(2)] == ["c", "b"]
+
+
+def test_keys_that_do_not_compare_after_sorting_again_are_replaced_and_reported() -> None:
+    keys: dict[str, Any] = {"a": 1, "b": 2}
+    queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
+    queue.install_queueing({}, sorted_by(lambda queued: keys[queued.pod.name]))
+    queue.add(pod("a"), now=0.0)
+    queue.add(pod("b", priority=1), now=0.0)
+    keys["b"] = "two"
+    queue.sort_again()
+    popped = [queue.pop() for _ in range(2)]
+    assert [info.pod.name for info in popped if info] == ["b", "a"]
+    (reported,) = queue.plugin_failures.drain()
+    assert "queue_sort" in reported.failed.problem
+
+
 def test_a_pod_whose_sort_key_fails_is_popped_last_and_reported() -> None:
     def no_order(queued: QueuedPod) -> int:
         if queued.pod.name.startswith("odd"):

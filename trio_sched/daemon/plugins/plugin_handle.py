@@ -188,6 +188,11 @@ class PluginHandle:
         else:
             scheduler.invalidate_signatures()
 
+    def sort_queue(self) -> None:
+        """Have queue_sort asked anew."""
+        queue = self._parts.scheduler.queue
+        trio.lowlevel.current_trio_token().run_sync_soon(queue.sort_again, idempotent=True)
+
     # --- the queue --------------------------------------------------------------------------------------------------
 
     def nominated_node(self, pod: Pod) -> str:

@@ -85,6 +85,11 @@ class PodHeap:
             self._pop_first()
         return info
 
+    def sort_again(self) -> None:
+        """Every pod may have another sort key now."""
+        self._entries = {key: (self._sort_key(info), number, info) for key, (_, number, info) in self._entries.items()}
+        self._heapify()
+
     def _pop_first(self) -> None:
         try:
             heapq.heappop(self._heap)

@@ -450,6 +450,14 @@ class SchedulingQueue:
         if len(self.in_flight):
             self.in_flight.add_event(InFlightEvent(event, None, None))
 
+    def sort_again(self) -> None:
+        """Ask the queue_sort plugin anew for the keys of all pods that wait their turn."""
+        order = self._order()
+        for heap in (self.active, self.set_aside, self.backing_off.pod_backoff_q):
+            for info in heap:
+                order.assign_key(info)
+            heap.sort_again()
+
     def replace_backoff(self, backoff: Backoff) -> None:
         """Let pods back off as *backoff* says, from their next failure or `requeue_all` on."""
         self.backoff = self.backing_off.backoff = backoff
