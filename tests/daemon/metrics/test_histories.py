@@ -46,6 +46,18 @@ async def test_counts_at_every_extension_point_are_the_attempts(autojump_clock: 
     assert seen("scheduler_plugin_evaluation_total", plugin="NodePorts", extension_point="PreFilter") == PODS
     assert seen("trio_sched_signature_cache_decisions_total", result="hit") == PODS
     assert seen("trio_sched_signature_cache_entries") == 1
+    assert seen("scheduler_store_schedule_results_duration_seconds_count") == 1
+
+
+async def test_results_that_are_dropped_from_the_signature_cache_are_counted_by_reason(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual_cluster(nodes=3) as cluster:
+        await cluster.create(pod("p", cpu="10m"))
+        await cluster.settle()
+        cluster.scheduler.assembly.scheduler.invalidate_signatures()
+        seen = await scrape_of(cluster)
+    assert seen.by("reason", "scheduler_batch_cache_flushed_total") == {"expired": 1}
 
 
 async def test_plugins_are_timed_in_a_tenth_of_the_cycles(autojump_clock: MockClock) -> None:
@@ -78,6 +90,9 @@ async def test_durations_are_in_the_time_of_the_cluster(autojump_clock: MockCloc
     points = "scheduler_framework_extension_point_duration_seconds_sum"
     assert seen(points, extension_point="Bind") == pytest.approx(2.0, abs=0.01)
     requests = "rest_client_request_duration_seconds"
+    assert seen("workqueue_work_duration_seconds_sum", name="binding") == pytest.approx(2.0, abs=0.01)
+    assert seen("workqueue_queue_duration_seconds_sum", name="binding") == pytest.approx(0.0, abs=0.01)
+    assert seen("workqueue_retries_total", name="binding") == 0
     assert seen(f"{requests}_sum", verb="POST") == pytest.approx(2.0, abs=0.01)
     assert seen(f"{requests}_bucket", verb="POST", le="1") == seen(f"{requests}_count", verb="POST") - 1  # type: ignore[operator]
 

@@ -133,3 +133,28 @@ async def test_idle_tasks_keep_nothing_of_the_jobs_they_have_run(nursery: trio.N
     await pool.drained()
     await wait_all_tasks_blocked()
     assert [found() for found in gone] == [None] * 5
+
+
+async def test_how_long_jobs_wait_and_run_is_measured(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    pool = WorkPool(2)
+    nursery.start_soon(pool.run)
+    for seconds in (3, 4, 5):
+        pool.submit(partial(trio.sleep, seconds))
+    await trio.sleep(3.5)
+    assert pool.times.running_seconds() == (3.5 + 0.5, 3.5)
+    await pool.drained()
+    assert (pool.times.waited.count, pool.times.waited.sum) == (3, 3.0)
+    assert (pool.times.worked.count, pool.times.worked.sum) == (3, 12.0)
+    assert pool.times.running_seconds() == (0, 0)
+
+
+async def test_a_job_that_fails_is_not_measured_for_ever() -> None:
+    pool = WorkPool(1)
+
+    async def job() -> None:
+        raise ZeroDivisionError
+
+    pool.submit(job)
+    with pytest.RaisesGroup(ZeroDivisionError, flatten_subgroups=True):
+        await pool.run()
+    assert (pool.times.worked.count, pool.times.running_seconds()) == (1, (0, 0))

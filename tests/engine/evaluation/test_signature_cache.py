@@ -515,6 +515,11 @@ def test_the_least_recently_used_signature_is_evicted_first() -> None:
     for priority in (1, 2, 1, 3, 1, 2):
         decide(cached, pod(priority=priority))
     assert cached.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
+    measured = cached.profile.measured
+    assert measured.flushed == {"pod_incompatible": 2}
+    assert measured.store_seconds.count == 4
+    cached.clear()
+    assert measured.flushed == {"pod_incompatible": 2, "expired": 2}
 
 
 class Fragile(PluginBase):
@@ -538,6 +543,7 @@ def test_a_failure_falls_back_to_the_plain_evaluation_and_is_not_cached() -> Non
     assert isinstance(decide(cached, pod()), ScheduleResult)
     cached.table.update_node(node("node-7", labels={"broken": "yes"}))
     assert decide(cached, pod()) is None
+    assert cached.profile.measured.flushed == {"pod_failed": 1}
     cached.table.update_node(node("node-7"))
     assert isinstance(decide(cached, pod()), ScheduleResult)
 
@@ -622,6 +628,25 @@ def test_pre_filter_is_called_again_when_a_plugin_depends_on_all_nodes_and_one_c
     for name in ("node-3", "node-4"):
         cached.table.update_node(node(name, labels={"ssd": "yes"}))
     assert isinstance(decide(cached, pod()), ScheduleResult)
+    assert cached.profile.measured.flushed == {"expired": 1}
+
+
+class NarrowsLater(Census):
+    """Narrows once a node has the label."""
+
+    @hookimpl
+    def pre_filter(self, nodes: NodeColumns, state: CycleState) -> PreFilterResult | None:
+        found = frozenset(node.name for node in nodes if "ssd" in node.labels)
+        state.write("Census", 2)
+        return PreFilterResult(found) if found else None
+
+
+def test_results_are_dropped_once_pods_of_their_signature_are_narrowed() -> None:
+    cached = cache_for(NarrowsLater)
+    assert isinstance(decide(cached, pod()), ScheduleResult)
+    cached.table.update_node(node("node-3", labels={"ssd": "yes"}))
+    assert decide(cached, pod()) is None
+    assert cached.profile.measured.flushed == {"pod_not_batchable": 1}
 
 
 def test_large_pods_push_others_out_of_the_cache_but_can_use_it_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from attrs import define, field
 from trio_sched.daemon.hooks.hook_calls import run_in_background
 from trio_sched.daemon.limits import MAX_PARALLEL_PLUGIN_JOBS, MAX_WAITING_PLUGIN_JOBS
 from trio_sched.daemon.logs.failure_log import exception_to_log
+from trio_sched.daemon.writes.job_times import JobTimes
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import describe_error
 
@@ -27,8 +28,10 @@ class PluginJobs:
 
     submitted: int = field(default=0, init=False)
     """Jobs so far."""
-    _jobs: dict[str, deque[tuple[str, Job]]] = field(factory=dict, init=False)
-    """By plugin, those that wait, each with its profile."""
+    times: JobTimes = field(factory=JobTimes, init=False)
+    """How long jobs wait and run."""
+    _jobs: dict[str, deque[tuple[str, Job, float]]] = field(factory=dict, init=False)
+    """By plugin, those that wait, each with its profile, and when it was submitted."""
     _running: Counter[str] = field(factory=Counter, init=False)
     """By plugin."""
     _nursery: trio.Nursery | None = field(default=None, init=False)
@@ -43,7 +46,7 @@ class PluginJobs:
         jobs = self._jobs.setdefault(plugin, deque())
         if len(jobs) >= MAX_WAITING_PLUGIN_JOBS:
             raise RuntimeError(f"handle.run_in_background: {len(jobs)} jobs of {plugin} wait already")
-        jobs.append((profile, job))
+        jobs.append((profile, job, self.times.now()))
         self.submitted += 1
         self._start(plugin)
 
@@ -83,14 +86,18 @@ class PluginJobs:
     def _start(self, plugin: str) -> None:
         jobs = self._jobs[plugin]
         while self._nursery is not None and jobs and self._running[plugin] < MAX_PARALLEL_PLUGIN_JOBS:
-            profile, job = jobs.popleft()
+            profile, job, submitted_at = jobs.popleft()
             self._running[plugin] += 1
-            self._nursery.start_soon(self._run, plugin, profile, job, name=f"background job of plugin {plugin}")
+            name = f"background job of plugin {plugin}"
+            self._nursery.start_soon(self._run, plugin, profile, job, submitted_at, name=name)
 
-    async def _run(self, plugin: str, profile: str, job: Job) -> None:
+    async def _run(self, plugin: str, profile: str, job: Job, submitted_at: float) -> None:
+        running = object()
+        self.times.started(running, submitted_at)
         try:
             error = (await run_in_background(BoundHook(plugin, "run_in_background", job))).error
         finally:
+            self.times.ended(running)
             self._running[plugin] -= 1
             if plugin in self._jobs:
                 self._start(plugin)

@@ -10,6 +10,8 @@ from typing import Final, Protocol
 import trio
 from attrs import define, field, frozen
 
+from trio_sched.daemon.writes.job_times import JobTimes
+
 
 class CancelCalled(Protocol):
     """A cancel scope."""
@@ -48,6 +50,11 @@ class Jobs(Protocol):
         """How many jobs wait or run."""
         ...
 
+    @property
+    def times(self) -> JobTimes:
+        """How long jobs wait and run."""
+        ...
+
 
 @define(eq=False)
 class WorkPool:
@@ -62,7 +69,10 @@ class WorkPool:
     """Jobs so far."""
     scope: Callable[[], AbstractContextManager[CancelCalled]] = lambda: nullcontext(_NOT_CANCELLED)
     """Opened by every task around its jobs, and anew once it is cancelled: that ends the job, not the task."""
-    _jobs: deque[Callable[[], Awaitable[None]]] = field(factory=deque)
+    times: JobTimes = field(factory=JobTimes, init=False)
+    """How long jobs wait and run."""
+    _jobs: deque[tuple[Callable[[], Awaitable[None]], float]] = field(factory=deque)
+    """Those that wait, and when each was submitted."""
     _idle: trio.lowlevel.ParkingLot = field(factory=trio.lowlevel.ParkingLot)
     _short: trio.lowlevel.ParkingLot = field(factory=trio.lowlevel.ParkingLot)
     """Where `run` waits until no task is idle for a job."""
@@ -71,7 +81,7 @@ class WorkPool:
 
     def submit(self, job: Callable[[], Awaitable[None]]) -> None:
         """Have *job* run as soon as a task is idle; returns at once."""
-        self._jobs.append(job)
+        self._jobs.append((job, self.times.now()))
         self.submitted += 1
         for parked in (self._idle, self._short):
             if parked:  # under load no task is idle, and to unpark none costs as much as to unpark one
@@ -117,20 +127,23 @@ class WorkPool:
                 await self._short.park()
 
     async def _work(self) -> None:
+        me = object()
         while True:
             with self.scope() as scope:
-                await self._work_until_cancelled(scope)
+                await self._work_until_cancelled(scope, me)
 
-    async def _work_until_cancelled(self, scope: CancelCalled) -> None:
-        jobs = self._jobs
+    async def _work_until_cancelled(self, scope: CancelCalled, me: object) -> None:
+        jobs, times = self._jobs, self.times
         while not scope.cancel_called:
             if not jobs:
                 await self._idle.park()
                 continue
             self._busy += 1
+            times.started(me, jobs[0][1])
             try:
-                await jobs.popleft()()  # without a name for the job: an idle task would keep it, and the pod in it
+                await jobs.popleft()[0]()  # without a name for the job: an idle task would keep it, and the pod in it
             finally:
+                times.ended(me)
                 self._busy -= 1
                 if not jobs and not self._busy and self._emptied is not None:
                     self._emptied.set()

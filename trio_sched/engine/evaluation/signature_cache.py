@@ -49,6 +49,16 @@ MAX_BYTES = 4 * 1024 * 1024
 
 _AMOUNTS_ONLY = frozenset({Input.AMOUNTS})
 Signature = tuple[Hashable, ...]
+
+# Why results are dropped, in kube-scheduler's words for why it drops the results of a batch.
+_EXPIRED = "expired"
+"""Something else has changed that they depend on."""
+_POD_INCOMPATIBLE = "pod_incompatible"
+"""Pods with other signatures came, and there was no more room."""
+_POD_NOT_BATCHABLE = "pod_not_batchable"
+"""Pods of the signature can no longer be decided from the cache."""
+_POD_FAILED = "pod_failed"
+"""A plugin failed for a pod of the signature."""
 V = TypeVar("V")
 
 
@@ -79,17 +89,22 @@ class _RecentlyUsed(Generic[V]):
     def touch(self, signature: Signature) -> None:
         self._entries.move_to_end(signature)
 
-    def put(self, signature: Signature, value: V, pod: Pod, max_entries: int) -> None:
+    def put(self, signature: Signature, value: V, pod: Pod, max_entries: int) -> int:
+        """Returns how many others were dropped for it."""
         self.drop(signature)
+        before = len(self._entries)
         size = len(encode(pod))
         self._entries[signature] = value, size
         self._bytes += size
         while len(self._entries) > max_entries or (self._bytes > MAX_BYTES and len(self._entries) > 1):
             self.drop(next(iter(self._entries)))
+        return before + 1 - len(self._entries)
 
-    def drop(self, signature: Signature) -> None:
-        _value, size = self._entries.pop(signature, (None, 0))
-        self._bytes -= size
+    def drop(self, signature: Signature) -> bool:
+        """Returns whether there was a value."""
+        found = self._entries.pop(signature, None)
+        self._bytes -= 0 if found is None else found[1]
+        return found is not None
 
     def clear(self) -> None:
         self._entries.clear()
@@ -134,7 +149,7 @@ class SignatureCache:
         except HookFailed:
             # Not reported: scores are cached for nodes too that no filter lets pass, and there a plugin may raise
             # or return nothing valid. If it is a failure, the plain evaluation finds it again.
-            self._evaluations.drop(signature)
+            self._drop(signature, _POD_FAILED)
             return None
 
     def decide_on_nominated_node(
@@ -161,7 +176,7 @@ class SignatureCache:
             if not self._fits_beside_nominated(evaluation, pod, nominated, state, node_name):
                 return None
         except HookFailed:
-            self._evaluations.drop(signature)
+            self._drop(signature, _POD_FAILED)
             return None
         return ScheduleResult(node_name, state, 1, 1, self.profile)
 
@@ -175,6 +190,7 @@ class SignatureCache:
 
     def clear(self) -> None:
         """Begin anew: plugins may return other values now, for reasons that neither pods nor nodes show."""
+        self._count_flushed(_EXPIRED, len(self._evaluations))
         self._evaluations.clear()
         self._uncached.clear()
 
@@ -295,12 +311,24 @@ class SignatureCache:
             return None
         try:
             evaluation = _new_evaluation(self.profile, self.table, pod, signature)
-        except (NotCached, HookFailed):
-            evaluations.drop(signature)
+        except (NotCached, HookFailed) as error:
+            self._drop(signature, _POD_FAILED if isinstance(error, HookFailed) else _POD_NOT_BATCHABLE)
             self._uncached.put(signature, None, pod, self.max_signatures)
             return None
-        evaluations.put(signature, evaluation, pod, self.max_signatures)
+        self._drop(signature, _EXPIRED)
+        measured = self.profile.measured
+        began = measured.clock()
+        others = evaluations.put(signature, evaluation, pod, self.max_signatures)
+        measured.store_seconds.observe(measured.clock() - began)
+        self._count_flushed(_POD_INCOMPATIBLE, others)
         return evaluation
+
+    def _drop(self, signature: Signature, reason: str) -> None:
+        self._count_flushed(reason, int(self._evaluations.drop(signature)))
+
+    def _count_flushed(self, reason: str, count: int) -> None:
+        if count:
+            self.profile.measured.flushed[reason] += count
 
 
 def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Signature) -> IncrementalEvaluation:

@@ -201,6 +201,10 @@ class ProfileMeasurements:
     """Decisions about pods without a signature."""
     cache_seconds: Histogram = field(factory=lambda: Histogram(CACHE_BUCKETS))
     """The durations of decisions from the signature cache, as of the last `fold`."""
+    flushed: Counter[str] = field(factory=Counter)
+    """Why results were dropped from the signature cache → how often."""
+    store_seconds: Histogram = field(factory=lambda: Histogram(CACHE_BUCKETS))
+    """How long it took to store the results of new signatures in the cache."""
     _cached: dict[Skipped, int] = field(factory=dict, init=False)
     """What was skipped → decisions from the cache."""
     _cached_seconds: Histogram = field(factory=lambda: Histogram(_FINE_BUCKETS), init=False)
@@ -342,7 +346,9 @@ class ProfileMeasurements:
         self.fold()
         self.evaluations.clear()
         self.cached_decisions = self.plain_decisions = self.unsigned_decisions = 0
+        self.flushed.clear()
         self.cache_seconds.reset()
+        self.store_seconds.reset()
         for histogram in self.points.values():
             histogram.reset()
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from trio_sched.daemon.metrics.families.families import BETA, Family, Type
 from trio_sched.daemon.metrics.requests import LATENCY_BUCKETS, SIZE_BUCKETS
-from trio_sched.engine.hooks.histogram import exponential_buckets
+from trio_sched.daemon.writes.job_times import QUEUE_BUCKETS
 
 CLIENT_FAMILIES: Final = (
     Family(
@@ -102,7 +102,7 @@ CLIENT_FAMILIES: Final = (
         "Current depth of workqueue",
         ("name",),
         stability=BETA,
-        note="Of the pools of tasks that bind, patch the status of pods, and delete victims.",
+        note="name is, here and in the other families, a pool of tasks: binding, pod_status_patch, preemption (the deletion of victims), plugin_jobs.",
     ),
     Family(
         "workqueue_longest_running_processor_seconds",
@@ -110,7 +110,6 @@ CLIENT_FAMILIES: Final = (
         "How many seconds has the longest running processor for workqueue been running.",
         ("name",),
         stability=BETA,
-        note="Never has a value.",
     ),
     Family(
         "workqueue_queue_duration_seconds",
@@ -118,8 +117,7 @@ CLIENT_FAMILIES: Final = (
         "How long in seconds an item stays in workqueue before being requested.",
         ("name",),
         stability=BETA,
-        buckets=exponential_buckets(1e-08, 10, 10),
-        note="Never has a value.",
+        buckets=QUEUE_BUCKETS,
     ),
     Family(
         "workqueue_retries_total",
@@ -127,7 +125,7 @@ CLIENT_FAMILIES: Final = (
         "Total number of retries handled by workqueue",
         ("name",),
         stability=BETA,
-        note="Never has a value: jobs deal with their failures themselves.",
+        note="Always 0: jobs deal with their failures themselves.",
     ),
     Family(
         "workqueue_unfinished_work_seconds",
@@ -135,7 +133,6 @@ CLIENT_FAMILIES: Final = (
         "How many seconds of work has done that is in progress and hasn't been observed by work_duration. Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.",
         ("name",),
         stability=BETA,
-        note="Never has a value.",
     ),
     Family(
         "workqueue_work_duration_seconds",
@@ -143,8 +140,7 @@ CLIENT_FAMILIES: Final = (
         "How long in seconds processing an item from workqueue takes.",
         ("name",),
         stability=BETA,
-        buckets=exponential_buckets(1e-08, 10, 10),
-        note="Never has a value.",
+        buckets=QUEUE_BUCKETS,
     ),
     Family(
         "leader_election_slowpath_total",

@@ -39,7 +39,7 @@ SCHEDULER_FAMILIES: Final = (
         Type.COUNTER,
         "Counts of cache flushes by reason.",
         ("profile", "reason"),
-        note="Never has a value: the signature cache catches up with changes instead of being flushed.",
+        note="Signatures whose results were dropped from the signature cache, which otherwise catches up with changes: expired, something else changed that they depend on; pod_incompatible, pods with other signatures took the room; pod_failed, a plugin failed; pod_not_batchable, pods of the signature are no longer decided from the cache. The other reasons do not occur.",
     ),
     Family(
         "scheduler_cache_size",
@@ -240,7 +240,7 @@ SCHEDULER_FAMILIES: Final = (
         "Latency for getting a no.",
         ("profile",),
         buckets=exponential_buckets(1e-05, 2, 12),
-        note="Never has a value: there is no step that stores results.",
+        note="What it takes to store the results of a new signature in the signature cache.",
     ),
     Family(
         "scheduler_unschedulable_pods",

@@ -133,6 +133,10 @@ def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) 
                 batch[name, result] = ours[name, our_result] = count
     yield _counts("scheduler_batch_attempts_total", ("profile", "result"), batch)
     yield _counts("trio_sched_signature_cache_decisions_total", ("profile", "result"), ours)
+    flushed = {(name, reason): n for name, measured in profiles.items() for reason, n in measured.flushed.items()}
+    yield _counts("scheduler_batch_cache_flushed_total", ("profile", "reason"), flushed)
+    stored: list[Series] = [((name,), measured.store_seconds) for name, measured in profiles.items()]
+    yield "scheduler_store_schedule_results_duration_seconds", stored
     hinted = {(name, "hint"): measured.cache_seconds for name, measured in profiles.items()}
     yield _ordered("scheduler_get_node_hint_duration_seconds", ("profile", "hinted"), hinted)
     yield _counts("trio_sched_plugin_failures_total", ("plugin", "hook"), failures)
@@ -181,12 +185,18 @@ def cache(scheduler: Scheduler, recorder: MetricRecorder) -> Collected:
 
 def tasks(binding: Callable[[], int], pools: Mapping[str, Jobs]) -> Collected:
     """Tasks at work, and jobs that wait for one."""
-    running: list[Series] = [(("binding",), float(binding()))]
+    tasks: list[Series] = [(("binding",), float(binding()))]
     if "preemption" in pools:
-        running.append((("DefaultPreemption",), float(pools["preemption"].unfinished)))
-    yield "scheduler_goroutines", running
+        tasks.append((("DefaultPreemption",), float(pools["preemption"].unfinished)))
+    yield "scheduler_goroutines", tasks
     yield "workqueue_depth", [((name,), float(pool.waiting)) for name, pool in pools.items()]
     yield "workqueue_adds_total", [((name,), float(pool.submitted)) for name, pool in pools.items()]
+    yield "workqueue_retries_total", [((name,), 0.0) for name in pools]
+    yield "workqueue_queue_duration_seconds", [((name,), pool.times.waited) for name, pool in pools.items()]
+    yield "workqueue_work_duration_seconds", [((name,), pool.times.worked) for name, pool in pools.items()]
+    running = {(name,): pool.times.running_seconds() for name, pool in pools.items()}
+    yield "workqueue_unfinished_work_seconds", [(key, total) for key, (total, _longest) in running.items()]
+    yield "workqueue_longest_running_processor_seconds", [(key, longest) for key, (_total, longest) in running.items()]
 
 
 def watches(reflectors: Iterable[Reflector[Any]]) -> Collected:

@@ -69,6 +69,8 @@ class Sources:
         self.scheduler.plugin_failures.totals.clear()
         self.scheduler.queue.counters.incoming.clear()
         self.recorder.reset()
+        for pool in self.pools.values():
+            pool.times.reset()
         self.serving.reset()
         self.of_plugins.reset()
         for log in self.logs:
