@@ -81,14 +81,36 @@ async def test_every_call_for_a_chosen_pod_is_shown(
         assert lines(caplog, "other") == {}
         for name in ("web-1", "web-2"):  # the second one would come from the cache
             found = lines(caplog, name)
-            assert list(found) == ["sign", "pre_filter", "filter", "score", "post_bind"]
+            assert list(found) == ["pre_filter", "filter", "score", "post_bind"]
             assert found["filter"]["answer"] == "2 of 3 pass; 1: UNSCHEDULABLE: not a"
             assert found["score"]["answer"] == "b=7 c=7"
             assert found["pre_filter"]["wrote"] == ["Talkative"]
-            assert found["sign"]["answer"] == "alike"
             assert found["post_bind"]["answer"] == "success"
             assert found["post_bind"]["node"] in ("b", "c")
             assert found["filter"]["seconds"] >= 0
+
+
+async def test_sign_and_queueing_hints_are_shown_if_they_are_asked_for(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    def hooks_seen() -> set[str]:
+        return {record.__dict__["hook"] for record in caplog.records if record.message == "Plugin called"}
+
+    for more, seen in (("", set()), (",+sign,+hint", {"sign", "hint"}), (", +hint", {"hint"})):
+        caplog.clear()
+        async with virtual_cluster(
+            nodes=[node("b", cpu=1)], plugins=[Talkative], trace_plugins=f"web{more}"
+        ) as cluster:
+            await cluster.create(pod("web", cpu=2))
+            await trio.sleep(5)
+            await cluster.create(node("c", cpu=1))
+            await cluster.create(node("d", cpu=4))
+            await trio.sleep(5)
+            assert cluster.pod("web").node_name == "d"
+        assert "filter" in hooks_seen()
+        assert hooks_seen() & {"sign", "hint"} == seen
 
 
 async def test_it_is_switched_while_the_scheduler_runs(
@@ -157,16 +179,23 @@ async def test_it_goes_on_after_a_reload_and_with_timed_hooks(
         ("app=web,tier!=back*", "shop/x", {"app": "web"}, True),
         ("app.kubernetes.io/name=w*", "shop/x", {"app.kubernetes.io/name": "web"}, True),
         ("app=", "shop/x", {}, False),
+        ("app=web,+sign", "shop/x", {"app": "web"}, True),
+        ("cart-1, +hint", "shop/cart-1", {}, True),
     ],
 )
 def test_pods_are_chosen_by_name_or_labels(text: str, key: str, labels: dict[str, str], is_chosen: bool) -> None:
     assert TraceSelector.read(text).matches(key, labels) == is_chosen
 
 
-@pytest.mark.parametrize("text", ["", " , ", "app=web,x", "=x"])
+@pytest.mark.parametrize("text", ["", " , ", "app=web,x", "=x", "+sign"])
 def test_what_chooses_nothing_is_refused(text: str) -> None:
     with pytest.raises(BadTraceSelector, match=r"write namespace/name|is neither key=value"):
         TraceSelector.read(text)
+
+
+def test_a_hook_that_cannot_be_asked_for_is_named() -> None:
+    with pytest.raises(BadTraceSelector, match=r"'\+filter' is no hook that can be asked for; write \+hint or \+sign"):
+        TraceSelector.read("web,+filter")
 
 
 NODES = NodeColumns(make_table([node(f"n{number}") for number in range(12)]))

@@ -77,7 +77,7 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     "--trace-plugins",
     metavar="PODS",
     default="",
-    help="Show on stderr every call of plugins and its answer, for pods like namespace/name* or app=web.",
+    help="Show calls of plugins on stderr, for pods like namespace/name* or app=web; +hint, +sign: those too.",
 )
 @click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."

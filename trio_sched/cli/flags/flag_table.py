@@ -174,7 +174,7 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
             "trace-plugins",
             STRING,
             "",
-            "Log every call of plugins, and its answer, for pods like namespace/name* or with labels like app=web.",
+            "Log calls of plugins and their answers for pods like namespace/name* or app=web; +hint, +sign: those too.",
         ),
     ),
     "Process": (

@@ -35,6 +35,8 @@ _SHOWN: Final = 10
 _REMEMBERED: Final = 10_000
 """Pods of which it is known that they are not chosen."""
 _NOT_TRACED: Final = frozenset({"run", "events_to_register", "queue_sort"})
+_ON_REQUEST: Final = frozenset({"sign", "hint"})
+"""Hooks whose calls are shown if a selector asks for them: they are many, and say nothing about nodes."""
 
 
 class BadTraceSelector(ValueError):
@@ -43,12 +45,14 @@ class BadTraceSelector(ValueError):
 
 @frozen
 class TraceSelector:
-    """Which pods are chosen: by ``namespace/name``, or by labels."""
+    """Which pods are chosen: by ``namespace/name``, or by labels; and which hooks are shown besides the usual ones."""
 
     names: tuple[str, ...] = ()
     """Patterns for ``namespace/name``; one of them must match."""
     labels: tuple[tuple[str, bool, str], ...] = ()
     """Key, whether it must match, and a pattern for the value; all of them must hold."""
+    more_hooks: frozenset[str] = frozenset()
+    """Those of ``sign`` and ``hint`` whose calls are shown, too."""
     _any_name: re.Pattern[str] = field(init=False, eq=False, repr=False)
 
     @_any_name.default
@@ -59,14 +63,23 @@ class TraceSelector:
     def read(cls, text: str) -> TraceSelector:
         """What *text* says: ``shop/cart-*,db-0`` (any namespace without a slash), or ``app=cart,tier!=web*``.
 
+        ``+sign`` and ``+hint`` among the parts have the calls of these hooks shown, too.
+
         Raises:
             BadTraceSelector: it is neither.
         """
-        parts = [part.strip() for part in text.split(",") if part.strip()]
+        every_part = [part.strip() for part in text.split(",") if part.strip()]
+        parts = [part for part in every_part if not part.startswith("+")]
+        more_hooks = frozenset(part[1:].strip() for part in every_part if part.startswith("+"))
+        for unknown in sorted(more_hooks - _ON_REQUEST):
+            raise BadTraceSelector(
+                f"{shortened('+' + unknown)!r} is no hook that can be asked for; write +hint or +sign"
+            )
         if not parts:
             raise BadTraceSelector("no pods are named; write namespace/name with * for any text, or key=value")
         if not any("=" in part for part in parts):
-            return cls(names=tuple(part if "/" in part else f"*/{part}" for part in parts))
+            names = tuple(part if "/" in part else f"*/{part}" for part in parts)
+            return cls(names=names, more_hooks=more_hooks)
         labels = []
         for part in parts:
             is_wanted = "!=" not in part
@@ -74,7 +87,7 @@ class TraceSelector:
             if not separator or not key.strip():
                 raise BadTraceSelector(f"{shortened(part)!r} is neither key=value nor key!=value, as other parts are")
             labels.append((key.strip(), is_wanted, value.removeprefix("=").strip()))
-        return cls(labels=tuple(labels))
+        return cls(labels=tuple(labels), more_hooks=more_hooks)
 
     def matches(self, key: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod of this name with these labels is chosen."""
@@ -133,13 +146,14 @@ class PluginTrace:
         return selector is not None and isinstance(subject, PodGroupInfo) and selector.matches(subject.key, {})
 
     def _traced(self, hook: BoundHook, function: HookFunction) -> HookFunction:
-        is_sign = hook.hook == "sign"
+        is_sign, is_on_request = hook.hook == "sign", hook.hook in _ON_REQUEST
 
         def traced(subject: Any, *args: Any) -> Any:
             # Of each pod that is not chosen one call after the other is made: they cost next to nothing.
             if subject is self._other or not self._is_chosen(subject):
                 return function(subject, *args)
-            returned = self._call(hook, function, (subject, *args))
+            is_shown = not is_on_request or (self.selector is not None and hook.hook in self.selector.more_hooks)
+            returned = self._call(hook, function, (subject, *args)) if is_shown else function(subject, *args)
             # Without a signature nothing comes from a cache: every plugin is called.
             return None if is_sign and not inspect.isawaitable(returned) else returned
 

@@ -14,8 +14,8 @@ from trio_sched.config.load import load_configuration
 from trio_sched.daemon.metrics.pages import MetricsPages
 from trio_sched.daemon.plugins.plugin_trace import TraceSelector
 from trio_sched.daemon.schedule_one import ScheduleOne
+from trio_sched.daemon.serving import limits
 from trio_sched.daemon.serving.messages import Request, Response
-from trio_sched.daemon.serving.pages import scheduler_pages
 from trio_sched.daemon.serving.pages.configz import Configz
 from trio_sched.daemon.serving.pages.endpoints import build_routes
 from trio_sched.daemon.serving.pages.liveness import Liveness
@@ -23,7 +23,7 @@ from trio_sched.daemon.serving.pages.pages import MetricsHandler
 from trio_sched.daemon.serving.pages.routes import Routes
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.engine.hooks.bound_hooks import BoundHook
-from trio_sched.plugin_api import Wait, hookimpl
+from trio_sched.plugin_api import Wait, hookimpl, unschedulable
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.verbosity import V3
@@ -82,12 +82,99 @@ async def test_the_queue_is_listed(running: Running, autojump_clock: object) -> 
 async def test_long_lists_are_cut_and_counted(
     running: Running, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
 ) -> None:
-    monkeypatch.setattr(scheduler_pages, "MAX_PAGE_ITEMS", 2)
+    monkeypatch.setattr(limits, "MAX_PAGE_ITEMS", 2)
     for number in range(5):
         await running.cluster.create(pod(f"huge-{number}", cpu=50))
     await trio.sleep(1)
     pods = (await running.json("/debug/scheduler/queue"))["unschedulable"]
     assert (pods["count"], len(pods["items"]), pods["leftOut"]) == (5, 2, 3)
+
+
+async def test_one_pod_of_the_queue_is_shown(running: Running, autojump_clock: object) -> None:
+    await running.cluster.create(pod("huge", cpu=50))
+    await running.cluster.create(pod("patient"))
+    await running.cluster.create(pod("gated", gates=["test/wait"]))
+    await trio.sleep(1)
+    page = "/debug/scheduler/queue?pod=default/"
+    huge = await running.json(f"{page}huge")
+    assert (huge["queue"], huge["pod"], huge["rejectedBy"]) == ("unschedulable", "default/huge", ["NodeResourcesFit"])
+    assert (await running.json(f"{page}patient"))["queue"] == "inFlight"
+    gated = await running.json(f"{page}gated")
+    assert (gated["gatedBy"], gated["gatedBecause"]) == (
+        "SchedulingGates",
+        "waiting for scheduling gates: [test/wait]",
+    )
+    assert (await running.ask(f"{page}none")).status == 404
+
+
+@pytest.mark.parametrize("query", ["pod=", "pod=huge", "pod=/huge", "pod=a/", "pod=a/b/c", "pod=a/b&pod=a/c"])
+async def test_what_names_no_pod_is_refused(running: Running, query: str) -> None:
+    for response in (
+        await running.ask(f"/debug/scheduler/queue?{query}"),
+        await running.ask(f"/debug/scheduler/activate?{query}", "POST"),
+    ):
+        assert (response.status, response.body) == (400, b"name one pod: ?pod=NAMESPACE/NAME\n")
+
+
+ACTIVATE = "/debug/scheduler/activate?pod=default/"
+
+
+class Moody:
+    """Refuses pods for a reason that no event shows."""
+
+    name = "Moody"
+
+    def __init__(self, args: object, handle: object) -> None:
+        self.is_willing = False
+
+    @hookimpl
+    def events_to_register(self) -> Any:
+        return []
+
+    @hookimpl
+    def pre_filter(self, pod: Any) -> Any:
+        return None if self.is_willing else unschedulable("not yet")
+
+
+async def test_a_pod_is_tried_at_once_when_that_is_asked_for(autojump_clock: object) -> None:
+    async with virtual_cluster(nodes=1, plugins=[Moody]) as cluster:
+        assembly = cluster.scheduler.assembly
+        running = Running(cluster, Liveness(assembly), build_routes(ServingSettings(), assembly, Liveness(assembly)))
+        await cluster.create(pod("p"))
+        await trio.sleep(5)
+        response = await running.ask(f"{ACTIVATE}p", "POST")
+        assert response.status == 200
+        shown = json.loads(response.body)
+        assert (shown["pod"], shown["was"], shown["queue"]) == ("default/p", "unschedulable", "active")
+        await trio.sleep(0.1)
+        assert not cluster.pod("p").node_name
+        assert (await running.json("/debug/scheduler/queue?pod=default/p"))["attempts"] == 2
+        assembly.scheduler.profiles["default-scheduler"].plugins["Moody"].is_willing = True
+        await trio.sleep(30)
+        assert not cluster.pod("p").node_name
+        assert (await running.ask(f"{ACTIVATE}p", "POST")).status == 200
+        await trio.sleep(0.1)
+        assert cluster.pod("p").node_name == "node-1"
+        assert (await running.ask(f"{ACTIVATE}p", "POST")).status == 404
+
+
+async def test_a_pod_that_is_kept_back_stays_where_it_is(running: Running, autojump_clock: object) -> None:
+    await running.cluster.create(pod("gated", gates=["test/wait"]))
+    await trio.sleep(1)
+    response = await running.ask(f"{ACTIVATE}gated", "POST")
+    assert (response.status, json.loads(response.body)["gatedBy"]) == (409, "SchedulingGates")
+
+
+async def test_only_post_and_only_the_leader_try_a_pod(running: Running, autojump_clock: object) -> None:
+    await running.cluster.create(pod("huge", cpu=50))
+    await trio.sleep(1)
+    refused = await running.ask(f"{ACTIVATE}huge")
+    assert (refused.status, dict(refused.headers)["allow"]) == (405, "POST")
+    running.cluster.scheduler.assembly.schedule_one.is_running = False
+    follower = await running.ask(f"{ACTIVATE}huge", "POST")
+    assert follower.status == 409
+    assert b"this replica schedules nothing" in follower.body
+    assert (await running.json("/debug/scheduler/queue?pod=default/huge"))["attempts"] == 1
 
 
 async def test_the_cache_is_listed(running: Running, autojump_clock: object) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import trio
 from attrs import define, field
@@ -14,17 +13,17 @@ from attrs import define, field
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.serving.limits import MAX_PAGE_ITEMS, MAX_PROFILE_SECONDS
-from trio_sched.daemon.serving.messages import HTML, JSON, NOSNIFF, Handler, Request, Response
+from trio_sched.daemon.serving.messages import HTML, JSON, NOSNIFF, Handler, Request, Response, refusal
+from trio_sched.daemon.serving.pages.page_lists import listed
+from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, QueuePages
 from trio_sched.daemon.serving.status_bodies import indented_json
 from trio_sched.daemon.slices import in_slices
 from trio_sched.engine.cache import CachedPod
 from trio_sched.engine.hooks.hook_times import HookTimes
-from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.plugin_api.cluster_events import ClusterEvent
 from trio_sched.snapshot.node_columns import NodeColumns
 
 _ROOT = "/debug/scheduler"
-_T = TypeVar("_T")
 
 
 @define(eq=False)
@@ -39,8 +38,9 @@ class SchedulerPages:
 
     def handlers(self) -> Mapping[str, Handler]:
         """Handlers by exact path."""
+        queue_pages = QueuePages(self.assembly)
         pages: Mapping[str, Callable[[Request], Any]] = {
-            "queue": self._queue,
+            "queue": queue_pages.queue,
             "cache": self._cache,
             "waiting-pods": self._waiting_pods,
             "in-flight": self._in_flight,
@@ -50,27 +50,20 @@ class SchedulerPages:
         return {
             _ROOT: index,
             f"{_ROOT}/": index,
+            f"{_ROOT}/activate": queue_pages.activate,
             **{f"{_ROOT}/{name}": self._handler(page) for name, page in pages.items()},
         }
 
     def _handler(self, page: Callable[[Request], Any]) -> Handler:
         async def serve(request: Request) -> Response:
             async with self._rendering:
-                return Response(headers=[JSON, NOSNIFF], body=indented_json(await page(request)) + b"\n")
+                try:
+                    content = await page(request)
+                except PodNotShown as error:
+                    return refusal(str(error), error.status)
+                return Response(headers=[JSON, NOSNIFF], body=indented_json(content) + b"\n")
 
         return serve
-
-    async def _queue(self, _request: Request) -> dict[str, Any]:
-        queue, now = self.assembly.scheduler.queue, trio.current_time()
-        backoff = queue.backing_off
-        return {
-            "active": await _listed(queue.active, lambda info: _queued(info, now)),
-            "waitingForExtenders": await _listed(queue.set_aside, lambda info: _queued(info, now)),
-            "backoff": await _listed(backoff.pod_backoff_q, lambda info: _queued(info, now)),
-            "errorBackoff": await _listed(backoff.pod_error_backoff_q, lambda info: _queued(info, now)),
-            "unschedulable": await _listed(queue.unschedulable.values(), lambda info: _queued(info, now)),
-            "nominated": len(queue.nominator),
-        }
 
     async def _cache(self, _request: Request) -> dict[str, Any]:
         cache = self.assembly.scheduler.cache
@@ -99,12 +92,12 @@ class SchedulerPages:
         return {
             "nodes": {"count": len(columns), "items": nodes, "leftOut": len(columns) - len(nodes)},
             "podCount": len(cache),
-            "assumedPods": await _listed(assumed, _assumed),
+            "assumedPods": await listed(assumed, _assumed),
         }
 
     async def _waiting_pods(self, _request: Request) -> dict[str, Any]:
         waiting = self.assembly.binding.waiting.by_uid
-        return await _listed(
+        return await listed(
             waiting.values(),
             lambda one: {"pod": one.pod.key, "uid": one.pod.uid, "plugins": sorted(one.pending_plugins)},
         )
@@ -159,30 +152,6 @@ class SchedulerPages:
             for (plugin, hook), (seconds_taken, calls) in taken.items()
         ]
         return sorted(rows, key=lambda row: row["seconds"], reverse=True)
-
-
-async def _listed(items: Collection[_T] | Iterable[_T], render: Callable[[_T], dict[str, Any]]) -> dict[str, Any]:
-    count = len(items) if isinstance(items, Collection) else sum(1 for _ in items)
-    listed = list(islice(items, MAX_PAGE_ITEMS))  # at once: they change while the page is made
-    rendered = [render(item) async for item in in_slices(listed)]
-    return {"count": count, "items": rendered, "leftOut": count - len(rendered)}
-
-
-def _queued(info: QueuedPodInfo, now: float) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "pod": info.key,
-        "uid": info.uid,
-        "priority": info.pod.priority,
-        "attempts": info.attempts,
-        "secondsInQueue": round(now - info.timestamp, 3),
-    }
-    if info.rejectors:
-        fields["rejectedBy"] = sorted(info.rejectors)
-    if info.gating_plugin:
-        fields["gatedBy"] = info.gating_plugin
-    if info.backoff_expiry is not None and math.isfinite(info.backoff_expiry):
-        fields["backoffSecondsLeft"] = round(max(0.0, info.backoff_expiry - now), 3)
-    return fields
 
 
 def _assumed(cached: CachedPod) -> dict[str, Any]:
