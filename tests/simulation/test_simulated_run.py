@@ -16,11 +16,12 @@ from trio.testing import MockClock
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.limits import BLOCKING_SECONDS
-from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
+from trio_sched.plugin_api import Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.simulation.simulated_run import Plan, run_plan, run_simulation
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.testing.cluster_settings import cluster_settings
+from trio_sched.verbosity import V2
 
 
 class Respond(BaseHTTPRequestHandler):
@@ -78,6 +79,38 @@ async def test_it_waits_for_the_time_at_which_a_plugin_wants_a_gated_pod_to_be_t
     assert 9 * 3600 <= outcome.simulated_seconds < 9 * 3600 + 5
     assert outcome.settled
     assert "only after a flush" not in caplog.text
+
+
+async def test_a_pod_that_waits_on_permit_is_shown_with_plugin_time_and_message(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(V2)
+
+    class Doorman(PluginBase):
+        @hookimpl
+        def permit(self, pod: Pod, node_name: str) -> Wait:
+            return Wait(300.0, "no one has rung")
+
+    plan = evolve(plan_with(Doorman), for_seconds=200.0)
+    outcome = await run_simulation(plan, lambda _decided, _all: None)
+    ((why, message),) = [(one.reason, one.message) for one in outcome.waiting]
+    assert why == "WaitingOnPermit"
+    assert re.fullmatch(
+        r"Doorman lets it wait on permit since \S+( s)? after the beginning, until 5 m: no one has rung", message
+    )
+    (line,) = [record.__dict__ for record in caplog.records if record.message == "Pod has to wait on permit"]
+    assert (line["pod"], line["plugin"], line["why"]) == ("default/p", "Doorman", "no one has rung")
+
+
+async def test_a_pod_that_waits_on_permit_again_is_not_shown_as_it_was_rejected(autojump_clock: MockClock) -> None:
+    class Doorman(PluginBase):
+        @hookimpl
+        def permit(self, pod: Pod, node_name: str) -> Wait:
+            return Wait(100.0)
+
+    plan = evolve(plan_with(Doorman), for_seconds=450.0)
+    outcome = await run_simulation(plan, lambda _decided, _all: None)
+    assert [one.reason for one in outcome.waiting] == ["WaitingOnPermit"]
 
 
 async def test_pods_that_are_kept_moving_at_one_instant_are_told(

@@ -176,6 +176,7 @@ def read_outcome(
     *,
     settled: bool,
     gated: Mapping[str, str],
+    on_permit: Mapping[str, str],
     history: History,
 ) -> Outcome:
     """Read the pods and nodes of *store*.
@@ -186,6 +187,7 @@ def read_outcome(
         simulated_seconds: how long it took, in the cluster's time.
         settled: whether the cluster has stopped changing.
         gated: ``namespace/name`` of pods that wait before they are tried → why.
+        on_permit: ``namespace/name`` of pods that wait on permit → for what.
         history: what has happened to the pods.
     """
     ours = frozenset(schedulers)
@@ -207,7 +209,7 @@ def read_outcome(
         if pod.node_name:
             on_node.setdefault(pod.node_name, []).append(wanted)
         else:
-            refused.setdefault(_why(pod, ours, gated), []).append(pod.key)
+            refused.setdefault(_why(pod, ours, gated, on_permit), []).append(pod.key)
         if (group := pod.spec.scheduling_group) is not None:
             key = pod.namespace, group.pod_group_name or ""
             members.setdefault(key, Counter())[bool(pod.node_name)] += 1
@@ -328,9 +330,11 @@ def _workload(pod: Pod) -> str:
     return next((owner.name for owner in owners if owner.controller), pod.name)
 
 
-def _why(pod: Pod, ours: frozenset[str], gated: Mapping[str, str]) -> tuple[str, str]:
+def _why(pod: Pod, ours: frozenset[str], gated: Mapping[str, str], on_permit: Mapping[str, str]) -> tuple[str, str]:
     if pod.scheduler_name not in ours:
         return "OtherScheduler", f"waits for the scheduler {pod.scheduler_name!r}, which does not run here"
+    if pod.key in on_permit:  # the condition, if there is one, is that of an attempt before
+        return "WaitingOnPermit", on_permit[pod.key]
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled":
             return condition.reason, condition.message

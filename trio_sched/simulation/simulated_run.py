@@ -15,6 +15,7 @@ from trio_sched.config.schema import ClientConnection
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.memory import freeze_garbage_collector
 from trio_sched.daemon.plugins.plugin_http import BlockingTransport, HttpTransport
+from trio_sched.daemon.pods.waiting_pods import WaitingPod
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
@@ -30,6 +31,7 @@ from trio_sched.simulation.history import History
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
 from trio_sched.simulation.simulated_cluster import run_cluster, same_order
 from trio_sched.simulation.stall_detector import StallDetector
+from trio_sched.simulation.units import duration
 from trio_sched.simulator import ApiServer, Controllers, jumping_clock, populate, serve, trio_clock
 from trio_sched.simulator.kubelets.kubelet import RUN_SECONDS, annotated_number
 from trio_sched.simulator.kubelets.pod_states import is_unreachable
@@ -140,12 +142,28 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
                 settled = activity.is_idle
         simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
         gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
+        on_permit = {one.pod.key: _waits_on_permit(one, began) for one in assembly.waiting.by_uid.values()}
         outcome = read_outcome(
-            server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
+            server.store,
+            activity.schedulers,
+            simulated_seconds,
+            settled=settled,
+            gated=gated,
+            on_permit=on_permit,
+            history=history,
         )
         explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome), plan.say)
         stop.set()
     return evolve(outcome, explanations=explanations)
+
+
+def _waits_on_permit(waiting: WaitingPod, began: float) -> str:
+    since, now = duration(waiting.began - began), trio.current_time()
+    texts = []
+    for one in waiting.pending():
+        until, why = duration(one.seconds_left + now - began), f": {one.message}" if one.message else ""
+        texts.append(f"{one.plugin} lets it wait on permit since {since} after the beginning, until {until}{why}")
+    return "; ".join(texts)
 
 
 async def serve_until_signal(

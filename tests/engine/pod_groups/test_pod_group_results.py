@@ -21,7 +21,7 @@ from trio_sched.testing import make_profile
 
 INFO = QueuedPodInfo(member("p", "g"), 0.0)
 PLACED = ScheduleResult("n", CycleState(), 1, 1, make_profile(["GangScheduling"]))
-WAIT = PermitWait({"GangScheduling": 300.0}, "waiting for more")
+WAIT = PermitWait({"GangScheduling": 300.0}, {"GangScheduling": "waiting for more"})
 REJECTED = SchedulingFailure(unschedulable("no room"), nominated_node_name=None)
 BROKEN = SchedulingFailure(failure("broken"), nominated_node_name="x")
 PREEMPTING = SchedulingFailure(unschedulable("after a preemption"), nominated_node_name="n")

@@ -95,7 +95,10 @@ class BindingCycle:
                 self.pool.submit(partial(self._bind, info, placed))
             return
         if waits is not None:
-            self.waiting.add(info.pod, waits.timeout_seconds)
+            self.waiting.add(info.pod, waits.timeout_seconds, waits.messages)
+            for plugin, seconds in waits.timeout_seconds.items():
+                more = {"plugin": plugin, "why": waits.messages.get(plugin, ""), "timeoutSeconds": seconds}
+                log_line(log, V2, "Pod has to wait on permit", {"pod": info.key, "node": placed.node_name, **more})
         if self.nominate_while_binding and gang is None and (waits is not None or plan.has_pre_flight):
             self.status_writer.write_nomination(info.pod, placed.node_name)
         nursery.start_soon(self._whole_cycle, info, placed, plan, gang)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from trio_sched.go.durations import format_duration
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.status import Code, Status, unschedulable
+
+
+@frozen
+class PendingPermit:
+    """A plugin that has not allowed a pod yet."""
+
+    plugin: str
+    message: str
+    """Why, in its words; may be empty."""
+    seconds_left: float
+    """After these the pod is rejected."""
 
 
 @define(eq=False)
@@ -17,18 +30,28 @@ class WaitingPod:
 
     pod: Pod
     timeout_seconds: dict[str, float]
+    messages: Mapping[str, str] = field(factory=dict)
+    """Why each plugin lets it wait, if it says so."""
+    began: float = field(init=False)
+    """Since when it waits, in trio's time."""
     _deadlines: dict[str, float] = field(init=False)
     _decided: trio.Event = field(factory=trio.Event)
     _outcome: Status | None = None
 
     def __attrs_post_init__(self) -> None:
-        now = trio.current_time()
+        self.began = now = trio.current_time()
         self._deadlines = {plugin: now + seconds for plugin, seconds in self.timeout_seconds.items()}
 
     @property
     def pending_plugins(self) -> frozenset[str]:
         """The plugins that have not allowed it yet."""
         return frozenset(self._deadlines)
+
+    def pending(self) -> Iterator[PendingPermit]:
+        """The same by name, with why and for how long."""
+        now = trio.current_time()
+        for plugin, deadline in sorted(self._deadlines.items()):
+            yield PendingPermit(plugin, self.messages.get(plugin, ""), max(0.0, deadline - now))
 
     @property
     def is_rejected(self) -> bool:
@@ -81,9 +104,10 @@ class WaitingPods:
 
     by_uid: dict[str, WaitingPod] = field(factory=dict)
 
-    def add(self, pod: Pod, timeout_seconds: dict[str, float]) -> None:
-        """Make *pod* wait."""
-        self.by_uid[pod.uid] = WaitingPod(pod, timeout_seconds)
+    def add(self, pod: Pod, timeout_seconds: dict[str, float], messages: Mapping[str, str] | None = None) -> WaitingPod:
+        """Make *pod* wait; *messages* say why, by plugin."""
+        waiting = self.by_uid[pod.uid] = WaitingPod(pod, timeout_seconds, messages or {})
+        return waiting
 
     def reject_deleted(self, uid: str) -> bool:
         """The pod was deleted; returns whether it was waiting without an outcome."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
@@ -24,8 +24,13 @@ class PermitWait:
     """The plugins whose permit returned Wait; for each, how long at most."""
 
     timeout_seconds: dict[str, float]
-    message: str = ""
-    """Why the last of them waits."""
+    messages: dict[str, str] = field(factory=dict)
+    """Why each of them waits, if it says so."""
+
+    @property
+    def message(self) -> str:
+        """Why the last of them waits."""
+        return self.messages.get(next(reversed(self.timeout_seconds)), "")
 
 
 def rejected_on_node(status: Status, node_name: str) -> SchedulingFailure:
@@ -75,18 +80,19 @@ def run_unreserve(
 def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> PermitWait | SchedulingFailure | None:
     """Call every permit: None permits, `SchedulingFailure` ends the cycle."""
     waits: dict[str, float] = {}
-    message = ""
+    messages: dict[str, str] = {}
     try:
         for hook in profile.permit:
             returned = call_permit(hook, pod, node_name, state)
             if isinstance(returned, Wait):
                 waits[hook.plugin] = min(returned.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
-                message = returned.message
+                if returned.message:
+                    messages[hook.plugin] = returned.message
             elif returned is not None:
                 return rejected_on_node(returned, node_name)
     except HookFailed as failed:
         return SchedulingFailure(failed.status)
-    return PermitWait(waits, message) if waits else None
+    return PermitWait(waits, messages) if waits else None
 
 
 def reserve_and_permit(

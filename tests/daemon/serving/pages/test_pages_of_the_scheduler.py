@@ -41,7 +41,7 @@ class Patient:
 
     @hookimpl
     def permit(self, pod: Any, node_name: str) -> Any:
-        return Wait(600.0) if pod.name == "patient" else None
+        return Wait(600.0, "for better times") if pod.name == "patient" else None
 
 
 @define(eq=False)
@@ -98,7 +98,7 @@ async def test_one_pod_of_the_queue_is_shown(running: Running, autojump_clock: o
     page = "/debug/scheduler/queue?pod=default/"
     huge = await running.json(f"{page}huge")
     assert (huge["queue"], huge["pod"], huge["rejectedBy"]) == ("unschedulable", "default/huge", ["NodeResourcesFit"])
-    assert (await running.json(f"{page}patient"))["queue"] == "inFlight"
+    assert (await running.json(f"{page}patient"))["queue"] == "waitingOnPermit"
     gated = await running.json(f"{page}gated")
     assert (gated["gatedBy"], gated["gatedBecause"]) == (
         "SchedulingGates",
@@ -191,6 +191,12 @@ async def test_pods_that_wait_on_permit_are_listed(running: Running, autojump_cl
     await trio.sleep(1)
     (waiting,) = (await running.json("/debug/scheduler/waiting-pods"))["items"]
     assert (waiting["pod"], waiting["plugins"]) == ("default/patient", ["Patient"])
+    (queued,) = (await running.json("/debug/scheduler/queue"))["waitingOnPermit"]["items"]
+    alone = await running.json("/debug/scheduler/queue?pod=default/patient")
+    for shown in (waiting, queued, alone):
+        (wait,) = shown["waitsFor"]
+        assert (wait["plugin"], wait["message"]) == ("Patient", "for better times")
+        assert wait["secondsLeft"] + shown["secondsOnPermit"] == pytest.approx(600, abs=0.01)
     (flying,) = (await running.json("/debug/scheduler/in-flight"))["pods"]["items"]
     assert flying["pod"] == "default/patient"
 

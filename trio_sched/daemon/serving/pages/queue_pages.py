@@ -11,6 +11,7 @@ import trio
 from attrs import frozen
 
 from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.pods.waiting_pods import WaitingPod
 from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response, refusal
 from trio_sched.daemon.serving.pages.page_lists import listed
 from trio_sched.daemon.serving.status_bodies import indented_json
@@ -50,6 +51,9 @@ class QueuePages:
             "backoff": await listed(backoff.pod_backoff_q, lambda info: _queued(info, now)),
             "errorBackoff": await listed(backoff.pod_error_backoff_q, lambda info: _queued(info, now)),
             "unschedulable": await listed(queue.unschedulable.values(), lambda info: _queued(info, now)),
+            "waitingOnPermit": await listed(
+                self._on_permit(), lambda one: {**_queued(one[0], now), **waits_on_permit(one[1], now)}
+            ),
             "nominated": len(queue.nominator),
         }
 
@@ -83,12 +87,19 @@ class QueuePages:
         now = trio.current_time()
         for part, info in self._places(key):
             if info is not None:
+                waiting = self.assembly.waiting.by_uid.get(info.uid) if part == "inFlight" else None
+                if waiting is not None:
+                    return {"queue": "waitingOnPermit", **_queued(info, now), **waits_on_permit(waiting, now)}
                 return {"queue": part, **_queued(info, now)}
         raise PodNotShown(
             f"no pod {quote(shortened(key))} waits here: it has a node, names a scheduler that is none of the "
             "profiles, or does not exist",
             404,
         )
+
+    def _on_permit(self) -> list[tuple[QueuedPodInfo, WaitingPod]]:
+        popped = self.assembly.scheduler.queue.popped
+        return [(popped[uid], one) for uid, one in self.assembly.waiting.by_uid.items() if uid in popped]
 
     def _places(self, key: str) -> Iterator[tuple[str, QueuedPodInfo | None]]:
         queue, pod = self.assembly.scheduler.queue, self.assembly.scheduler.cache.unassigned.get(key)
@@ -112,6 +123,18 @@ def _key(request: Request) -> str:
     if not (namespace and slash and name) or "/" in name:
         raise PodNotShown("name one pod: ?pod=NAMESPACE/NAME", 400)
     return named[0]
+
+
+def waits_on_permit(waiting: WaitingPod, now: float) -> dict[str, Any]:
+    """For what a pod waits on permit."""
+    pending = list(waiting.pending())
+    return {
+        "plugins": [one.plugin for one in pending],
+        "secondsOnPermit": round(now - waiting.began, 3),
+        "waitsFor": [
+            {"plugin": one.plugin, "message": one.message, "secondsLeft": round(one.seconds_left, 3)} for one in pending
+        ],
+    }
 
 
 def _queued(info: QueuedPodInfo, now: float) -> dict[str, Any]:

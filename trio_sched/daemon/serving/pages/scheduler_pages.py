@@ -15,7 +15,7 @@ from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.serving.limits import MAX_PAGE_ITEMS, MAX_PROFILE_SECONDS
 from trio_sched.daemon.serving.messages import HTML, JSON, NOSNIFF, Handler, Request, Response, refusal
 from trio_sched.daemon.serving.pages.page_lists import listed
-from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, QueuePages
+from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, QueuePages, waits_on_permit
 from trio_sched.daemon.serving.status_bodies import indented_json
 from trio_sched.daemon.slices import in_slices
 from trio_sched.engine.cache import CachedPod
@@ -96,10 +96,9 @@ class SchedulerPages:
         }
 
     async def _waiting_pods(self, _request: Request) -> dict[str, Any]:
-        waiting = self.assembly.binding.waiting.by_uid
+        waiting, now = self.assembly.waiting.by_uid, trio.current_time()
         return await listed(
-            waiting.values(),
-            lambda one: {"pod": one.pod.key, "uid": one.pod.uid, "plugins": sorted(one.pending_plugins)},
+            waiting.values(), lambda one: {"pod": one.pod.key, "uid": one.pod.uid, **waits_on_permit(one, now)}
         )
 
     async def _in_flight(self, _request: Request) -> dict[str, Any]:
