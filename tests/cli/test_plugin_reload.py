@@ -10,11 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.cli.commands.simulate import _Files, _watched
+from trio_sched.cli.commands.simulate import _reload_requests
 from trio_sched.cli.commands.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
-from trio_sched.daemon.reload import ReloadRequests
-from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.testing import VirtualCluster, pod, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
 
@@ -37,7 +35,7 @@ async def developing(folder: Path) -> AsyncIterator[tuple[VirtualCluster, Schedu
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
         cluster._settings = read()
         process = await cluster.start_scheduler(wait=False)
-        process._reload = ReloadRequests(_Files("", read), WakeUp(), watched=partial(_watched, None, selection))
+        process._reload = _reload_requests(None, selection, read)
         await process.wait_started()
         yield cluster, process
 
@@ -49,7 +47,10 @@ async def refusal(cluster: VirtualCluster, name: str) -> str:
 
 
 async def test_what_is_saved_is_in_force_and_what_is_broken_is_not(
-    tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.INFO)
     autojump_clock.autojump_threshold = 0.004  # threads read the files, which takes longer on a busy machine
@@ -82,3 +83,5 @@ async def test_what_is_saved_is_in_force_and_what_is_broken_is_not(
         await trio.sleep(8)
         assert "answer" not in await refusal(cluster, "f")
         assert (process.assembly.reloads.succeeded, process.assembly.reloads.failed) == (4, 2)
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["Reloaded the files with plugins; pods that wait are tried again."] * 4

@@ -77,6 +77,8 @@ class ReloadRequests:
     """Lists the files whose change is a reason to reload; None: the configuration file alone."""
     polls_files: bool = True
     """Whether they are looked at; where there are none, that would only cost time."""
+    on_success: Callable[[str], None] = lambda _name: None
+    """Is called after each success with the name of what was reloaded."""
 
     @property
     def name(self) -> str:
@@ -129,6 +131,7 @@ class Reloader:
         log.info("Reloaded configuration", extra={"file": self.requests.name, "profiles": self._profile_names()})
         self._record("Normal", f"{self.requests.name} is in force")
         counters.count("")
+        self.requests.on_success(self.requests.name)
         if fixed:
             log.warning(
                 "some fields of the configuration cannot change while the scheduler runs; restart it for these",

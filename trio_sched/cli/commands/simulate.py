@@ -138,9 +138,7 @@ def simulate(
         if outcome is not None:
             _show(outcome, output, every_pod=every_pod, every_node=every_node)
         elif address is not None:
-            watched = partial(_watched, config, selection_of(options))
-            reload = ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched)
-            serve_cluster(plan, *address, _announce, reload)
+            serve_cluster(plan, *address, _announce, _reload_requests(config, selection_of(options), read_settings))
     return ExitCode.OK
 
 
@@ -162,6 +160,18 @@ class _Files:
 
     path: str
     read: Callable[[], DaemonSettings]
+
+
+def _reload_requests(
+    config: Path | None, selection: PluginSelection, read_settings: Callable[[], DaemonSettings]
+) -> ReloadRequests:
+    """Reloads when a file is saved; a line says each time that it is in force."""
+    return ReloadRequests(
+        _Files(str(config or ""), read_settings),
+        WakeUp(),
+        watched=partial(_watched, config, selection),
+        on_success=lambda name: click.echo(f"Reloaded {name}; pods that wait are tried again.", err=True),
+    )
 
 
 def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
