@@ -31,6 +31,15 @@ DEMO_CLUSTER: Final = Path(__file__).with_name("demo_cluster.yaml")
 """A web shop's cluster, with more pods than fit and every usual reason why; contrib/scenarios/make_shop.py wrote it."""
 
 
+_NO_NODES: Final = """\
+Note: there are no nodes, so no pod can be placed. Write some into a file and add -f FILE; three of 4 CPUs each are
+
+  {apiVersion: v1, kind: Node, metadata: {name: node, annotations: {trio-sched.dev/count: "3"}},
+   status: {allocatable: {cpu: "4", memory: 16Gi, pods: "110"}}}
+
+and those of a running cluster: kubectl get nodes -o yaml"""
+
+
 class IncompleteDump(TrioSchedError):
     """A dump without the nodes of its pods: nothing can be said of it."""
 
@@ -50,6 +59,13 @@ class ClusterFiles:
     """Patterns for the pods that are to be placed anew."""
     taken_over: tuple[str, ...] = ()
     """The schedulers whose pods are scheduled too."""
+
+    @property
+    def sources(self) -> list[str]:
+        """Where the cluster comes from, in words."""
+        live = [f"the cluster at {self.live.settings.server}"] if self.live else []
+        files = ["standard input" if str(file) == "-" else str(file) for file in self.files]
+        return [*live, *files, *(["the demo"] if self.demo else [])]
 
     def load(
         self,
@@ -77,6 +93,8 @@ class ClusterFiles:
             say(f"Warning: {line}")
         for line in _left_out(loaded):
             say(line)
+        if not any(one.fields["kind"] == "Node" for one in loaded.manifests):
+            say(_NO_NODES)
         if missing := missing_objects(loaded.manifests):
             _note_missing(missing, loaded.manifests, say)
         manifests = multiply(loaded.manifests)

@@ -25,6 +25,11 @@ def amount(resource: str, number: int) -> str:
     return str(number)
 
 
+def percent(part: int, whole: int) -> str:
+    """What *part* is of *whole*, in whole percent, not rounded up: 100% only where nothing is left."""
+    return f"{100 * part // whole}%"
+
+
 def duration(seconds: float) -> str:
     """``0.250 s``, ``12.5 s``, ``90 m``: with the digits that matter."""
     if seconds == 0:

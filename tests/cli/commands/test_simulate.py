@@ -294,3 +294,17 @@ def test_a_gang_that_does_not_fit_says_how_much_it_lacks(tmp_path: Path, capsys:
     (found,) = simulated(capsys, "-f", str(file), "--feature-gates", gates)["podGroups"]
     assert (found["placed"], found["pending"]) == (0, 2)
     assert found["message"].startswith("1 of 2 pods fit; pod default/p2 lacks 2 cpu")
+
+
+def test_a_cluster_without_nodes_is_told_how_to_get_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pods = tmp_path / "pods.yaml"
+    pods.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n")
+    assert main(["simulate", "-f", str(pods)]) == ExitCode.OK
+    said = capsys.readouterr().err
+    assert "Note: there are no nodes, so no pod can be placed." in said
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text("\n".join(line for line in said.splitlines() if line.startswith("  ")))
+    assert main(["simulate", "-f", str(pods), "-f", str(nodes)]) == ExitCode.OK
+    shown = capsys.readouterr()
+    assert "1 pods, 3 nodes: 1 placed" in shown.out
+    assert "no nodes" not in shown.err

@@ -15,6 +15,7 @@ from trio_sched.simulation.report.outcome_data import outcome_as_data
 from trio_sched.simulation.report.outcome_page import outcome_as_page
 from trio_sched.simulation.report.outcome_text import outcome_as_tables
 from trio_sched.simulation.report.sections import report_sections
+from trio_sched.simulation.tables import table
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "reference" / "outcome.schema.json").read_text())
 KEYS = [section.key for section in report_sections(outcome(), most_rows=None)]
@@ -26,6 +27,26 @@ def tables_of(shown: Outcome) -> str:
         for part in outcome_as_tables(shown, every_pod=False, every_node=False):
             console.print(part)
     return captured.get()
+
+
+def test_numbers_stay_in_one_piece_on_a_narrow_terminal() -> None:
+    console = Console(width=60)
+    with console.capture() as captured:
+        for part in outcome_as_tables(outcome("a-long-name-of-a-thing"), every_pod=False, every_node=True):
+            console.print(part)
+    assert captured.get().count("1.0/4.0  25%") == 3
+
+
+def test_numbers_that_have_no_room_are_broken_and_not_cut() -> None:
+    columns = [f"R{number}" for number in range(6)]
+    wide = table("Much", "NODE", *columns, right=tuple(columns))
+    wide.add_row("name", *["123.0/400.0  25%"] * 6)
+    console = Console(width=60)
+    with console.capture() as captured:
+        console.print(wide)
+    shown = captured.get()
+    assert shown.count("5%") == 6
+    assert "NODE" in shown
 
 
 def titles(tables: str) -> list[str]:

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.simulation_options import (
+    described_inputs,
     echo_data,
     one_error,
     set_up_log,
@@ -106,7 +107,7 @@ def _sides(configs: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[_Side, _S
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml"]),
+    type=click.Choice(["table", "json", "yaml", "html"]),
     default="table",
     show_default=True,
     help="How to show it.",
@@ -165,6 +166,12 @@ def compare(
             console = answer_console()
             for part in comparison_as_tables(comparison, (sides[0].name, sides[1].name), every_pod=every_pod):
                 console.print(part)
+        elif output == "html":
+            from trio_sched.simulation.report.outcome_page import comparison_as_page
+
+            names = sides[0].name, sides[1].name
+            inputs = described_inputs(cluster, names, feature_gates, selection_of(options), seed, begin)
+            click.echo(comparison_as_page(comparison, names, list(inputs)), nl=False)
         else:
             echo_data(comparison_as_data(comparison), output)
     return _CODES[comparison.verdict]

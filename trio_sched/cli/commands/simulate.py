@@ -1,7 +1,7 @@
 """``trio-sched simulate``: schedules a cluster that is described in files."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from attrs import frozen
 
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.simulation_options import (
+    described_inputs,
     echo_data,
     one_error,
     set_up_log,
@@ -123,11 +124,12 @@ def simulate(
         with shown_progress() as progress:
             manifests = cluster.load(scheduler_names(settings), begin=progress.begin)
             _check_explained(explained, manifests)
+            begin = begins or datetime.now(UTC)
             plan = Plan(
                 settings=settings,
                 manifests=manifests,
                 seed=seed,
-                begins=begins or datetime.now(UTC),
+                begins=begin,
                 for_seconds=for_seconds,
                 explained=lambda _outcome: dict.fromkeys(explained, ()),
             )
@@ -136,7 +138,9 @@ def simulate(
                 progress.begin("pods decided on")
                 outcome = run_plan(plan, progress.count)
         if outcome is not None:
-            _show(outcome, output, every_pod=every_pod, every_node=every_node)
+            name = str(config or "the defaults")
+            inputs = described_inputs(cluster, [name], feature_gates, selection_of(options), seed, begin)
+            _show(outcome, output, list(inputs), every_pod=every_pod, every_node=every_node)
         elif address is not None:
             serve_cluster(plan, *address, _announce, _reload_requests(config, selection_of(options), read_settings))
     return ExitCode.OK
@@ -179,8 +183,10 @@ def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
     return [*([str(config)] if config else []), *selection.watched_files()]
 
 
-def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -> None:
-    """Print *outcome*; what only another form of it needs is not imported."""
+def _show(
+    outcome: Outcome, output: str, inputs: Sequence[tuple[str, str]], *, every_pod: bool, every_node: bool
+) -> None:
+    """Print *outcome* of *inputs*; what only another form of it needs is not imported."""
     if output in ("json", "yaml"):
         from trio_sched.simulation.report.outcome_data import outcome_as_data
 
@@ -188,7 +194,7 @@ def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -
     elif output == "html":
         from trio_sched.simulation.report.outcome_page import outcome_as_page
 
-        click.echo(outcome_as_page(outcome), nl=False)
+        click.echo(outcome_as_page(outcome, inputs), nl=False)
     else:
         from trio_sched.cli.process.terminal import answer_console
         from trio_sched.simulation.report.outcome_text import outcome_as_tables

@@ -1,7 +1,7 @@
 """What the commands that simulate have in common: their options, the daemon's settings, the run and its errors."""
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.go.durations import parse_duration
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
+from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.simulated_run import EMBEDDED
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -126,6 +127,39 @@ def settings_of(
         raise error.within(f"{config}: " if config else "") from error
     prepared.source.warn()
     return daemon_settings(prepared, registry)
+
+
+def described_inputs(
+    cluster: ClusterFiles,
+    configurations: Sequence[str],
+    feature_gates: str,
+    selection: PluginSelection,
+    seed: int,
+    begins: datetime,
+) -> Iterator[tuple[str, str]]:
+    """What is simulated, as names and values for a reader of its report.
+
+    Args:
+        cluster: where it comes from, and what is changed of it.
+        configurations: what each side runs with, in words.
+        feature_gates: as the option says them.
+        selection: the plugins in files.
+        seed: of what chance decides.
+        begins: the cluster's time at the beginning.
+    """
+    yield "Cluster", ", ".join(cluster.sources)
+    if cluster.patterns:
+        yield "Placed anew", ", ".join(cluster.patterns)
+    if cluster.taken_over:
+        yield "Schedulers taken over", ", ".join(cluster.taken_over)
+    names = ("Configuration",) if len(configurations) == 1 else ("First", "Second")
+    yield from zip(names, configurations, strict=True)
+    if selection.has_files:
+        yield "Plugins", ", ".join((*selection.files, *selection.folders))
+    if feature_gates:
+        yield "Feature gates", feature_gates
+    yield "Seed", str(seed)
+    yield "Begins", begins.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def echo_data(data: Any, output: str) -> None:

@@ -26,16 +26,21 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) ->
         every_node: list all nodes, however many there are.
     """
     for section in report_sections(outcome, most_rows=_ROWS, every_pod=every_pod, every_node=every_node):
-        if section.is_shown:
-            yield _table(section)
-            if section.left_out:
-                yield line("; ".join(filter(None, (section.left_out, section.option))))
+        yield from section_as_table(section)
     for one in outcome.explanations:
         title, *parts = explanation_parts(one, None if every_node else _EXPLAINED_NODES)
         yield line("")
         yield line(str(title), style="bold")
         yield from (line(part) if isinstance(part, str) else _table(part) for part in parts)
     yield from _summary(outcome)
+
+
+def section_as_table(section: Section) -> Iterator[RenderableType]:
+    """*section* with a line about what is left out; nothing if it is not to be shown."""
+    if section.is_shown:
+        yield _table(section)
+        if section.left_out:
+            yield line("; ".join(filter(None, (section.left_out, section.option))))
 
 
 def _table(section: Section) -> RenderableType:

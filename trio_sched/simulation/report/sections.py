@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from trio_sched.simulation.node_usage import NodeGroup, Usage, total_usage
 from trio_sched.simulation.outcome import Outcome, Placement
-from trio_sched.simulation.units import amount, duration, label
+from trio_sched.simulation.units import amount, duration, label, percent
 
 _ALL_NODES: Final = 100
 """Clusters with more are summarised."""
@@ -291,7 +291,7 @@ def _usage_cells(usage: Usage, resources: Iterable[str]) -> Iterator[Any]:
         requested, allocatable = usage.requested.get(resource, 0), usage.allocatable.get(resource, 0)
         if allocatable:
             of_all = f"{amount(resource, requested)}/{amount(resource, allocatable)}"
-            yield Shown(f"{of_all} {100 * requested // allocatable:>3}%", share=usage.share(resource))
+            yield Shown(f"{of_all} {percent(requested, allocatable):>4}", share=usage.share(resource))
         else:
             yield "-"
     yield from (usage.pods_allocatable, dict(usage.requested), dict(usage.allocatable))

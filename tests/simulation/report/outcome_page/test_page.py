@@ -11,7 +11,7 @@ from trio_sched.simulation.history import Timeline
 from trio_sched.simulation.report.outcome_page import outcome_as_page
 
 EVIL = "<script>alert('x')</script>\"'&"
-VOID = {"meta", "rect", "line", "path", "circle"}
+VOID = {"meta", "input", "rect", "line", "path", "circle"}
 
 
 class Reader(HTMLParser):
@@ -63,8 +63,70 @@ def test_everything_is_on_the_page(small_cluster: Path, capsys: pytest.CaptureFi
     assert "default/huge" in page.text
     assert "0/2 nodes are available: 2 Insufficient cpu." in page.text
     assert page.tags.count("svg") == 2
-    cpu = sorted(title for _style, title in page.cells if title.endswith(" %") and " cpu, " in title)
+    assert page.words.index("Pending") < page.words.index("Timeline") < page.words.index("Pools")
+    cpu = sorted(title for _style, title in page.cells if title.endswith("%") and " cpu, " in title)
     assert [title.split(":")[0] for title in cpu] == ["a", "b"]
+
+
+def test_what_was_simulated_is_on_the_page(
+    small_cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    arguments = ["simulate", "-f", str(small_cluster), "--config", str(config), "--reschedule", "all"]
+    assert main([*arguments, "--seed", "7", "--begin", "2026-03-01T22:00:00Z", "-o", "html"]) == ExitCode.OK
+    words = Reader(capsys.readouterr().out).words
+    assert words[words.index("Cluster") :][:10] == [
+        *("Cluster", str(small_cluster), "Placed anew", "all", "Configuration", str(config)),
+        *("Seed", "7", "Begins", "2026-03-01T22:00:00Z"),
+    ]
+
+
+def test_a_map_is_chosen_without_scripts() -> None:
+    text = outcome_as_page(outcome())
+    maps = text.count('class="map"')
+    assert re.findall(r'<input type="radio" name="map" id="map-(\d)"( checked="checked")?/>', text) == [
+        ("0", ' checked="checked"'),
+        ("1", ""),
+        ("2", ""),
+    ]
+    assert re.findall(r'<label for="map-\d">([^<]*)<', text) == ["CPU", "Memory", "Pods"]
+    assert maps == 3
+    for number in range(1, maps + 1):
+        assert f".choice>input:nth-of-type({number}):checked~.map:nth-of-type({number}){{display:grid}}" in text
+
+
+def test_shares_are_those_of_the_table_and_more_than_everything_has_a_legend() -> None:
+    text = outcome_as_page(outcome(cpu=3999))
+    page = Reader(text)
+    assert [title for _style, title in page.cells if " cpu, " in title] == ["n0: 4.0 of 4.0 cpu, 99%"]
+    assert "4.0/4.0  99%" in text
+    assert "more than 100%" in page.text
+
+
+def test_a_comparison_has_a_page_of_the_same_sections(
+    small_cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = tmp_path / "more.yaml"
+    more.write_text(
+        "{apiVersion: v1, kind: Node, metadata: {name: large},"
+        " status: {allocatable: {cpu: '64', memory: 64Gi, pods: '110'}}}"
+    )
+    arguments = ["compare", "-f", str(small_cluster), "--with", str(more), "--seed", "7", "-o"]
+    assert main([*arguments, "table"]) == 1
+    table = capsys.readouterr().out
+    assert main([*arguments, "html"]) == 1
+    text = capsys.readouterr().out
+    page = Reader(text)
+    for heading in ("Side by side", "Moved: 4 pods", "Pending at the end of the first"):
+        assert heading in page.words
+    assert "Pending at the end of the second" not in page.words
+    assert "Moved: 4 pods" in table
+    why = "was pending: 0/2 nodes are available: 2 Insufficient cpu."
+    assert why in page.text
+    assert ("the defaults with " + str(more)) in page.words
+    assert {"first-0", "second-0"} <= {value for name, value in page.attributes if name == "id"}
+    assert not {"script", "link", "img"} & set(page.tags)
 
 
 def test_nothing_is_fetched_and_nothing_runs() -> None:

@@ -6,45 +6,58 @@ from typing import Final
 from trio_sched.simulation.node_usage import NodeReport, Usage
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.outcome_page.markup import Markup, element, join
-from trio_sched.simulation.report.outcome_page.style import step_of
-from trio_sched.simulation.units import amount, label
+from trio_sched.simulation.report.outcome_page.style import STEPS, step_of
+from trio_sched.simulation.units import amount, label, percent
 
 _SMALL_CELLS: Final = 400
 """So many nodes have smaller cells."""
 
-Share = Callable[[Usage], tuple[float, str] | None]
-"""The share that is requested, and what it is in words; None if there is nothing to request."""
+Share = Callable[[Usage], tuple[int, int, str]]
+"""What is requested, of how much, and both in words."""
 
 
-def heat_maps(outcome: Outcome) -> Markup:
-    """A map for each resource, and one for the number of pods."""
-    maps = [_map(label(name), outcome.nodes, _share_of(name)) for name in outcome.resources]
-    scale = element("div", "0 %", *(element("i", class_=f"h{i}") for i in range(10)), "100 %", class_="scale")
+def heat_maps(outcome: Outcome, group: str = "map") -> Markup:
+    """A map for each resource and one for the number of pods, of which the reader chooses one.
+
+    Args:
+        outcome: with the nodes.
+        group: begins the ids of the choice; another one for each on a page.
+    """
+    maps = [(label(name), _map(outcome.nodes, _share_of(name))) for name in outcome.resources]
+    maps.append(("Pods", _map(outcome.nodes, _pods)))
+    there = [(title, map_) for title, map_ in maps if map_]
+    choice: list[Markup] = []
+    for number, (title, _) in enumerate(there):
+        checked = {} if number else {"checked": "checked"}
+        choice.append(element("input", type="radio", name=group, id=f"{group}-{number}", **checked))
+        choice.append(element("label", title, for_=f"{group}-{number}"))
     return join(
         element("p", "One cell is one node; its colour is the share of its allocatable amount that pods request."),
-        scale,
-        *maps,
-        _map("Pods", outcome.nodes, _pods),
+        _scale(),
+        element("div", *choice, *(map_ for _title, map_ in there), class_="choice"),
     )
 
 
-def _pods(usage: Usage) -> tuple[float, str] | None:
-    if not usage.pods_allocatable:
-        return None
-    return usage.pods / usage.pods_allocatable, f"{usage.pods} of {usage.pods_allocatable} pods"
+def _scale() -> Markup:
+    steps = (element("i", class_=f"h{step}") for step in range(STEPS))
+    return element(
+        "div", "0%", *steps, "100%", element("i", class_=f"h{STEPS} beyond"), "more than 100%", class_="scale"
+    )
+
+
+def _pods(usage: Usage) -> tuple[int, int, str]:
+    return usage.pods, usage.pods_allocatable, f"{usage.pods} of {usage.pods_allocatable} pods"
 
 
 def _share_of(resource: str) -> Share:
-    def share(usage: Usage) -> tuple[float, str] | None:
+    def share(usage: Usage) -> tuple[int, int, str]:
         requested, allocatable = usage.requested.get(resource, 0), usage.allocatable.get(resource, 0)
-        if not allocatable:
-            return None
-        return usage.share(resource), f"{amount(resource, requested)} of {amount(resource, allocatable)} {resource}"
+        return requested, allocatable, f"{amount(resource, requested)} of {amount(resource, allocatable)} {resource}"
 
     return share
 
 
-def _map(title: str, nodes: Sequence[NodeReport], share: Share) -> Markup:
+def _map(nodes: Sequence[NodeReport], share: Share) -> Markup:
     rows: dict[tuple[str, str], list[NodeReport]] = {}
     for node in sorted(nodes, key=lambda node: (node.zone, node.pool, node.name)):
         rows.setdefault((node.zone, node.pool), []).append(node)
@@ -55,12 +68,12 @@ def _map(title: str, nodes: Sequence[NodeReport], share: Share) -> Markup:
         if cells:
             name = " / ".join(part for part in (zone, pool) if part != "-") or "all nodes"
             parts += (element("div", name, class_="name"), element("div", *cells, class_=f"cells{small}"))
-    return join(element("h3", title), element("div", *parts, class_="map")) if parts else Markup()
+    return element("div", *parts, class_="map") if parts else Markup()
 
 
 def _cells(nodes: Sequence[NodeReport], share: Share) -> Iterator[Markup]:
     for node in nodes:
-        found = share(node.usage)
-        if found is not None:
-            used, words = found
-            yield element("i", class_=f"h{step_of(used)}", title=f"{node.name}: {words}, {100 * used:.0f} %")
+        used, whole, words = share(node.usage)
+        if whole:
+            title = f"{node.name}: {words}, {percent(used, whole)}"
+            yield element("i", class_=f"h{step_of(used / whole)}", title=title)

@@ -3,7 +3,7 @@
 from html import escape
 from typing import Final
 
-_VOID: Final = frozenset({"meta", "rect", "line", "path", "circle"})
+_VOID: Final = frozenset({"meta", "input", "rect", "line", "path", "circle"})
 
 
 class Markup(str):

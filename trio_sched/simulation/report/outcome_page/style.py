@@ -2,7 +2,8 @@
 
 from typing import Final
 
-_STEPS: Final = 10
+STEPS: Final = 10
+"""The steps of the scale up to 100%."""
 _LIGHT: Final = (
     "#eef3fa",
     "#d9e6f5",
@@ -31,7 +32,15 @@ _DARK: Final = (
 
 def step_of(share: float) -> int:
     """The step of the scale for a *share* from 0 to 1; more than that is a step of its own."""
-    return _STEPS if share > 1 else min(int(share * _STEPS), _STEPS - 1)
+    return STEPS if share > 1 else min(int(share * STEPS), STEPS - 1)
+
+
+def style_of_choices(most: int) -> str:
+    """Shows of each ``.choice`` the part that is chosen, of *most* at most."""
+    return "".join(
+        f".choice>input:nth-of-type({number}):checked~.map:nth-of-type({number}){{display:grid}}"
+        for number in range(1, most + 1)
+    )
 
 
 def _scale(colours: tuple[str, ...], over: str) -> str:
@@ -46,27 +55,31 @@ STYLE: Final = (
     "--card:#182029;--one:#6aaae6;--two:#f0975a;--three:#8996a5;"
     + _scale(_DARK, "#ff7b72")
     + "}}"
-    + "".join(f".h{i}{{background:var(--h{i})}}" for i in range(_STEPS + 1))
+    + "".join(f".h{i}{{background:var(--h{i})}}" for i in range(STEPS + 1))
     + """
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:72rem;padding:2rem 1.5rem;background:var(--page);color:var(--ink);
  font:15px/1.5 system-ui,sans-serif}
 h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.5rem 0 .6rem}h3{font-size:.95rem;margin:1.2rem 0 .3rem}
 p{margin:.3rem 0;color:var(--soft)}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:.6rem 0;font-size:.88rem}
+dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%;font-size:.88rem}
 th{text-align:left;color:var(--soft);font-weight:600;border-bottom:1px solid var(--rule);padding:.3rem .8rem .3rem 0}
 td{border-bottom:1px solid var(--rule);padding:.35rem .8rem .35rem 0;vertical-align:top;overflow-wrap:break-word}
 .wide{overflow-x:auto}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(7.4rem,1fr));gap:.7rem;margin:1.4rem 0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(6.8rem,1fr));gap:.7rem;margin:1.4rem 0}
 .tile{background:var(--card);border-radius:.5rem;padding:.7rem .9rem}
-.tile b{display:block;font-size:1.45rem;line-height:1.2;font-variant-numeric:tabular-nums}
+.tile b{display:block;white-space:nowrap;font-size:1.45rem;line-height:1.2;font-variant-numeric:tabular-nums}
 .tile span{color:var(--soft);font-size:.82rem}
-.map{display:grid;grid-template-columns:minmax(6rem,auto) 1fr;gap:.35rem .9rem;align-items:start;font-size:.85rem}
+.choice>input{accent-color:var(--one);margin:0 .3rem 0 0}.choice>label{margin-right:1.2rem;font-size:.9rem}
+.choice>input:checked+label{font-weight:600}.choice>.map{display:none;margin-top:.8rem}
+.map{grid-template-columns:minmax(6rem,auto) 1fr;gap:.35rem .9rem;align-items:start;font-size:.85rem}
 .map .name{color:var(--soft);overflow-wrap:anywhere}
 .cells,.scale{display:flex;flex-wrap:wrap;gap:2px;align-items:center}
 .cells i,.scale i{width:14px;height:14px;border-radius:2px}.small i{width:8px;height:8px}
-.scale{font-size:.8rem;color:var(--soft);margin:.4rem 0}
+.scale{font-size:.8rem;color:var(--soft);margin:.4rem 0}.scale .beyond{margin-left:1rem}
 .cells i,.scale i,.bar i,.tile,.key{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 .bar{display:block;height:5px;background:var(--rule);border-radius:3px;min-width:5rem;overflow:hidden}
 .bar i{display:block;height:100%;background:var(--one)}.bar .over{background:var(--h10)}

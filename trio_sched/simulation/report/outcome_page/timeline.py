@@ -48,7 +48,7 @@ def timeline(outcome: Outcome) -> Markup:
         _chart(counted, pods, end, float(most), 1.0, lambda value: f"{value:.0f}", times.preemptions),
         element("h3", requested),
         _keys([("one", "CPU"), ("two", "memory")]),
-        _chart(requested, shares, end, highest, 0.01, lambda value: f"{100 * value:.0f} %"),
+        _chart(requested, shares, end, highest, 0.01, lambda value: f"{100 * value:.0f}%"),
     )
 
 
