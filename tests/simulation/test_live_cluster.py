@@ -117,6 +117,98 @@ def test_what_may_not_be_listed_is_named_and_pods_and_nodes_are_needed(
     assert "the cluster's nodes cannot be listed: " in capsys.readouterr().err
 
 
+PLUGIN = """
+from trio_sched.plugin_api import CustomResource, hookimpl, unschedulable
+
+QUOTA = CustomResource("example.com", "v1", "Quota", plural="quotas")
+
+class OnlyWithQuota:
+    name = "OnlyWithQuota"
+    watches = (QUOTA, "gadgets.v1.example.org")
+
+    def __init__(self, args, handle):
+        self.handle = handle
+
+    @hookimpl
+    def pre_filter(self, pod):
+        gadgets = len(self.handle.objects("gadgets.v1.example.org"))
+        for quota in self.handle.objects(QUOTA):
+            if quota.spec["gadgets"] == gadgets:
+                return None
+        return unschedulable("no quota of as many gadgets")
+"""
+
+
+def definition(kind: str, plural: str, group: str) -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [version],
+        },
+    }
+
+
+@pytest.fixture
+def with_quotas(cluster: Simulator, tmp_path: Path) -> str:
+    """The options for a configuration with a plugin, whose custom resources the cluster has."""
+    metadata = {"name": "one", "namespace": "default"}
+    objects = [
+        definition("Quota", "quotas", "example.com"),
+        definition("Gadget", "gadgets", "example.org"),
+        {"apiVersion": "example.com/v1", "kind": "Quota", "metadata": metadata, "spec": {"gadgets": 2}},
+        {"apiVersion": "example.org/v1", "kind": "Gadget", "metadata": metadata},
+        {"apiVersion": "example.org/v1", "kind": "Gadget", "metadata": {**metadata, "name": "two"}},
+    ]
+    checked = check_manifests([Manifest(one) for one in objects])
+    cluster.call(populate, cluster.server, checked.manifests)
+    plugin = tmp_path / "only_with_quota.py"
+    plugin.write_text(PLUGIN)
+    plugin.chmod(0o600)
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- plugins: {multiPoint: {enabled: [{name: OnlyWithQuota}]}}\n"
+    )
+    return f"--config={config} --plugin={plugin}"
+
+
+def test_the_custom_resources_that_plugins_watch_are_listed_too(
+    kubeconfig: str, with_quotas: str, tmp_path: Path, capsys: Capture
+) -> None:
+    placed, said = simulated(capsys, "--kubeconfig", kubeconfig, *with_quotas.split())
+    assert len(placed) == 2 * NODES
+    assert said == ""
+    more = tmp_path / "more.yaml"
+    more.write_text(MORE)
+    arguments = ["compare", "--kubeconfig", kubeconfig, "--with", str(more), *with_quotas.split(), "-o", "json"]
+    assert main(arguments) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [found[side]["summary"]["placed"] for side in ("first", "second")] == [2 * NODES, PODS]
+
+
+def test_custom_resources_that_may_not_be_listed_are_named(
+    cluster: Simulator, kubeconfig: str, with_quotas: str, capsys: Capture
+) -> None:
+    def refuse(verb: str, resource: str) -> None:
+        cluster.server.faults.fail_next(verb=verb, resource=resource, code=403, reason="Forbidden", message="no")
+
+    cluster.call(refuse, "list", "quotas")
+    cluster.call(refuse, "get", "customresourcedefinitions")
+    placed, said = simulated(capsys, "--kubeconfig", kubeconfig, *with_quotas.split())
+    assert len(placed) == 2
+    assert "Warning: quotas.example.com cannot be listed, so none are known here: " in said
+    assert (
+        "Warning: the definition of gadgets.example.org cannot be read, so none of its objects are known here" in said
+    )
+
+
 def test_kinds_that_are_not_served_do_no_harm_and_a_list_that_expires_is_read_in_one_piece(
     cluster: Simulator, kubeconfig: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

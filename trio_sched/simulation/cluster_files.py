@@ -3,15 +3,16 @@
 import gc
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import frozen
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import printable
+from trio_sched.kube_client.kinds import Kind
 from trio_sched.simulation.live_cluster import LiveCluster
 from trio_sched.simulation.simulated_run import say_on_stderr
 from trio_sched.simulator import load_manifests
@@ -72,6 +73,7 @@ class ClusterFiles:
         schedulers: Sequence[str],
         say: Callable[[str], None] = say_on_stderr,
         begin: Callable[[str], None] = lambda _what: None,
+        watched: Iterable[Kind[Any]] = (),
     ) -> list[Manifest]:
         """Read the cluster.
 
@@ -79,6 +81,7 @@ class ClusterFiles:
             schedulers: the names of those that are simulated.
             say: takes a line for each thing that is left out or changed.
             begin: is told what is done next.
+            watched: the kinds that plugins watch, which are listed of a running cluster.
 
         Raises:
             TrioSchedError: something is wrong with the files or the running cluster, or the options select nothing.
@@ -87,7 +90,7 @@ class ClusterFiles:
         if self.demo:
             sources.append(DEMO_CLUSTER)
         with _without_garbage_collection():
-            listed = self.live.manifests(begin) if self.live else []
+            listed = self.live.manifests(begin, watched) if self.live else []
             loaded = load_manifests(sources, listed, lenient=self.lenient, strict=self.strict, begin=begin)
         for line in self.live.lacking if self.live else ():
             say(f"Warning: {line}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
@@ -14,6 +14,7 @@ from trio_sched.documents.deep_json import decode_deep
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import Expired, Forbidden, NotFound, Unauthorized
+from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator.manifests.manifests import Manifest
 
@@ -26,11 +27,18 @@ _AT_ONCE: Final = 4
 @frozen(kw_only=True)
 class _Resource:
     plural: str
-    kind: str
+    kind: str = ""
+    """Empty: as the responses to lists say."""
     group: str = ""
     versions: tuple[str, ...] = ("v1",)
     """The best first."""
     required: bool = False
+    is_custom: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it is called in texts."""
+        return f"{self.plural}.{self.group}" if self.is_custom else self.plural
 
     def path(self, version: str) -> str:
         """Where all of them are listed in *version*."""
@@ -78,7 +86,9 @@ _RESOURCES: Final = (
     _Resource(plural="podgroups", kind="PodGroup", group="scheduling.k8s.io", versions=("v1alpha2",)),
     _Resource(plural="workloads", kind="Workload", group="scheduling.k8s.io", versions=("v1alpha2",)),
 )
-"""What the scheduler, its plugins and the simulated controllers look at."""
+"""What the scheduler, the plugins of Kubernetes and the simulated controllers look at."""
+_LISTED_ANYWAY: Final = frozenset((one.group, one.plural) for one in _RESOURCES)
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class NotListed(TrioSchedError):
@@ -95,6 +105,7 @@ class _List(msgspec.Struct):
 
 
 class _Items(msgspec.Struct):
+    kind: str = ""
     items: list[dict[str, Any]] | None = None
 
 
@@ -114,33 +125,57 @@ class LiveCluster:
     settings: ConnectionSettings
     lacking: list[str] = field(factory=list, init=False)
     _lists: _Lists | None = field(default=None, init=False)
+    _definitions: list[bytes] = field(factory=list, init=False)
+    """The CustomResourceDefinitions of the custom resources that plugins watch, as JSON."""
 
-    def manifests(self, begin: Callable[[str], None]) -> list[Manifest]:
+    def manifests(self, begin: Callable[[str], None], watched: Iterable[Kind[Any]] = ()) -> list[Manifest]:
         """Every object, new ones at each call; the cluster is listed at the first.
 
         Args:
             begin: is told what is done next.
+            watched: the kinds that plugins watch; those that are listed anyway may be among them.
 
         Raises:
             NotListed: the pods or the nodes may not be listed.
             KubeClientError: the cluster cannot be reached, or refuses.
         """
         if self._lists is None:
-            self._lists = trio.run(self._list, begin)
-        return [Manifest(fields) for one in self._lists for fields in _objects(*one)]
+            custom = {
+                _Resource(plural=kind.plural, group=kind.group, versions=(kind.version,), is_custom=True)
+                for kind in watched
+                if (kind.group, kind.plural) not in _LISTED_ANYWAY
+            }
+            in_order = tuple(sorted(custom, key=lambda one: (one.name, one.versions)))
+            self._lists = trio.run(self._list, begin, in_order)
+        definitions = (Manifest(msgspec.json.decode(one)) for one in self._definitions)
+        return [*definitions, *(Manifest(fields) for one in self._lists for fields in _objects(*one))]
 
-    async def _list(self, begin: Callable[[str], None]) -> _Lists:
-        lists: dict[str, _Lists] = {}
+    async def _list(self, begin: Callable[[str], None], custom: tuple[_Resource, ...]) -> _Lists:
+        lists: dict[_Resource, _Lists] = {}
         limit = trio.CapacityLimiter(_AT_ONCE)
 
         async def list_one(client: KubeClient, resource: _Resource) -> None:
             async with limit:
-                lists[resource.plural] = await self._lists_of(client, resource, begin)
+                lists[resource] = await self._lists_of(client, resource, begin)
 
-        async with connect(self.settings, component="simulate", qps=-1) as client, trio.open_nursery() as nursery:
-            for resource in _RESOURCES:
-                nursery.start_soon(list_one, client, resource)
-        return [one for resource in _RESOURCES for one in lists[resource.plural]]
+        async with connect(self.settings, component="simulate", qps=-1) as client:
+            async with trio.open_nursery() as nursery:
+                for resource in (*_RESOURCES, *custom):
+                    nursery.start_soon(list_one, client, resource)
+            for name in {one.name: None for one in custom}:
+                await self._read_definition(client, name)
+        return [one for resource in (*_RESOURCES, *custom) for one in lists[resource]]
+
+    async def _read_definition(self, client: KubeClient, name: str) -> None:
+        """What a custom resource is defined as, without which the simulated cluster does not serve it."""
+        try:
+            self._definitions.append(await client.call(b"GET", f"{_DEFINITIONS}/{name}".encode()))
+        except NotFound:
+            return
+        except (Forbidden, Unauthorized) as refused:
+            self.lacking.append(
+                f"the definition of {name} cannot be read, so none of its objects are known here: {refused}"
+            )
 
     async def _lists_of(self, client: KubeClient, resource: _Resource, begin: Callable[[str], None]) -> _Lists:
         """The responses to a list of *resource* in the best version that is served; none if there is no such."""
@@ -151,9 +186,9 @@ class LiveCluster:
                 continue
             except (Forbidden, Unauthorized) as refused:
                 if resource.required:
-                    text = f"the cluster's {resource.plural} cannot be listed: {refused}"
+                    text = f"the cluster's {resource.name} cannot be listed: {refused}"
                     raise NotListed(f"{text}; ask for the right to list them in all namespaces") from refused
-                self.lacking.append(f"{resource.plural} cannot be listed, so none are known here: {refused}")
+                self.lacking.append(f"{resource.name} cannot be listed, so none are known here: {refused}")
                 return []
         if resource.required:
             raise NotListed(f"{self.settings.server} serves no {resource.plural}; is it the API server of a cluster?")
@@ -169,7 +204,7 @@ async def _listed(client: KubeClient, resource: _Resource, version: str, begin: 
     """
     lists: _Lists = []
     path, token = resource.path(version), ""
-    begin(f"listing {resource.plural}")
+    begin(f"listing {resource.name}")
     while True:
         query = urlencode({"limit": _PAGE, **({"continue": token} if token else {})})
         try:
@@ -185,13 +220,15 @@ async def _listed(client: KubeClient, resource: _Resource, version: str, begin: 
         if not token:
             return lists
         if metadata.remaining_item_count:
-            begin(f"listing {resource.plural}: {metadata.remaining_item_count:,} left")
+            begin(f"listing {resource.name}: {metadata.remaining_item_count:,} left")
 
 
 def _objects(resource: _Resource, api_version: str, body: bytes) -> Iterator[dict[str, Any]]:
-    for fields in _decoded(body, resource.plural, _ITEMS).items or ():
+    listed = _decoded(body, resource.name, _ITEMS)
+    kind = resource.kind or listed.kind.removesuffix("List")
+    for fields in listed.items or ():
         # The items of a list do not say what they are.
-        yield {"apiVersion": api_version, "kind": resource.kind, **fields}
+        yield {"apiVersion": api_version, "kind": kind, **fields}
 
 
 _S = TypeVar("_S")

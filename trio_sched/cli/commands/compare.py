@@ -22,6 +22,7 @@ from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selec
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import answer_console
 from trio_sched.simulation.comparison import Verdict, compare_plans
+from trio_sched.simulation.loaded_plugins import kinds_that_plugins_watch
 from trio_sched.simulation.report.comparison_text import comparison_as_data, comparison_as_tables
 from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, say_on_stderr, scheduler_names
 
@@ -147,13 +148,15 @@ def compare(
         plans: list[Plan] = []
         begin = begins or datetime.now(UTC)
         with shown_progress() as progress:
-            for side in sides:
-                settings = settings_of(side.config, feature_gates, selection_of(options), own_flags)
+            both = [settings_of(side.config, feature_gates, selection_of(options), own_flags) for side in sides]
+            for settings in both:
                 refuse_extenders(settings)
+            watched = kinds_that_plugins_watch(both) if cluster.live else ()
+            for side, settings in zip(sides, both, strict=True):
                 read = evolve(cluster, files=(*cluster.files, *side.files)).load
                 plan = Plan(
                     settings=settings,
-                    manifests=read(scheduler_names(settings), say, progress.begin),
+                    manifests=read(scheduler_names(settings), say, progress.begin, watched),
                     seed=seed,
                     begins=begin,
                     for_seconds=for_seconds,

@@ -1,12 +1,9 @@
 """``trio-sched rbac``: the roles that a configuration needs, as manifests."""
 
-from random import Random
 from typing import Any
 
 import click
-import trio
 import yaml
-from attrs import evolve
 
 from trio_sched.cli.commands.run import daemon_settings
 from trio_sched.cli.flags.flags import parse_flags
@@ -14,14 +11,10 @@ from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.startup.prepare import prepare
-from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.permissions import Rule, cluster_rules, election_rules
-from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.simulation.simulated_run import in_process_clients
-from trio_sched.simulator import ApiServer
-from trio_sched.simulator.storage.clock import trio_clock
+from trio_sched.simulation.loaded_plugins import load_profiles
 
 _GROUP = "rbac.authorization.k8s.io"
 
@@ -86,14 +79,7 @@ def _load(path: str, feature_gates: str, selection: PluginSelection) -> LoadedPr
     flags = parse_flags([f"{flag}={value}" for flag, value in given.items() if value])
     connection = ConnectionSettings(server="https://cluster.invalid")
     prepared = prepare(flags, points_of=PointsByPlugin(registry), connection=connection)
-    return trio.run(_assemble, daemon_settings(prepared, registry))
-
-
-async def _assemble(settings: DaemonSettings) -> LoadedProfiles:
-    clock = trio_clock()
-    settings = evolve(settings, config=evolve(settings.config, extenders=()))
-    async with in_process_clients(ApiServer(clock, 0), settings) as clients:
-        return assemble(settings, clients, random=Random(0), wall_clock=clock).loaded
+    return load_profiles(daemon_settings(prepared, registry))
 
 
 def _manifests(rules: list[Rule]) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.simulation.explanations import CannotExplain, check_explained
+from trio_sched.simulation.loaded_plugins import kinds_that_plugins_watch
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.served_cluster import serve_cluster
 from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, scheduler_names
@@ -122,7 +123,8 @@ def simulate(
         if address is None:
             refuse_extenders(settings)
         with shown_progress() as progress:
-            manifests = cluster.load(scheduler_names(settings), begin=progress.begin)
+            watched = kinds_that_plugins_watch([settings]) if cluster.live else ()
+            manifests = cluster.load(scheduler_names(settings), begin=progress.begin, watched=watched)
             _check_explained(explained, manifests)
             begin = begins or datetime.now(UTC)
             plan = Plan(
