@@ -29,6 +29,7 @@ BASE = DEPLOY / "kustomize"
 CHART = DEPLOY / "helm" / "trio-sched"
 HELM = Path(sys.executable).parent / "helm"
 KUBERNETES = "1.36"
+POLICY = "NetworkPolicy"
 OF_THE_OPERATOR = ("PodMonitor", "PrometheusRule")
 """Custom resources, of which Kubernetes has no schema."""
 
@@ -44,7 +45,19 @@ VALUES = {
         "extraArgs": ["--kube-api-qps=9"],
     },
     "monitored": {"monitoring": {"podMonitor": True, "rules": True, "labels": {"release": "prometheus"}}},
+    "walled in": {
+        "onControlPlane": True,
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "networkPolicy": {
+            "enabled": True,
+            "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+            "apiServerPorts": [6443],
+            "extraEgress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}],
+        },
+    },
     "everything": {
+        "extraVolumes": [{"name": "plugins", "configMap": {"name": "plugins"}}],
+        "extraVolumeMounts": [{"name": "plugins", "mountPath": "/plugins", "readOnly": True}],
         "configuration": {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -101,9 +114,10 @@ def deployment(objects: Objects) -> dict[str, Any]:
 def started(objects: Objects, tmp_path: Path) -> Prepared:
     """What the daemon makes of the arguments and the configuration of the deployment."""
     (container,) = deployment(objects)["spec"]["template"]["spec"]["containers"]
-    (mount,) = container["volumeMounts"]
-    (volume,) = deployment(objects)["spec"]["template"]["spec"]["volumes"]
-    assert volume["name"] == mount["name"]
+    (mount,) = (one for one in container["volumeMounts"] if one["name"] == "configuration")
+    volumes = {one["name"]: one for one in deployment(objects)["spec"]["template"]["spec"]["volumes"]}
+    volume = volumes[mount["name"]]
+    assert {one["name"] for one in container["volumeMounts"]} == volumes.keys()
     for name, text in objects["ConfigMap", volume["configMap"]["name"]]["data"].items():
         (tmp_path / name).write_text(text)
     arguments = [one.replace(mount["mountPath"], str(tmp_path)) for one in container["args"]]
@@ -143,6 +157,8 @@ def check_hardening(objects: Objects) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+    assert "memory" in container["resources"]["limits"]
+    assert "cpu" not in container["resources"]["limits"]  # a throttled scheduler renews its lease late
     port = {"port": "https", "scheme": "HTTPS"}
     assert container["livenessProbe"]["httpGet"] == {"path": "/livez", **port}
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", **port}
@@ -165,11 +181,12 @@ def test_the_base_is_valid_and_fits_together(tmp_path: Path) -> None:
 
 
 def test_every_file_is_listed() -> None:
-    for folder in (BASE, BASE / "monitoring"):
+    for folder in (BASE, *(path for path in BASE.iterdir() if path.is_dir())):
         kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
         generated = [file for one in kustomization.get("configMapGenerator", ()) for file in one["files"]]
         present = {path.name for path in folder.iterdir() if path.is_file()} - {"kustomization.yaml"}
-        assert present == {*kustomization["resources"], *generated}
+        patches = [one["path"] for one in kustomization.get("patches", ())]
+        assert present == {*kustomization.get("resources", ()), *patches, *generated}
 
 
 def printed_roles(*arguments: str) -> str:
@@ -201,9 +218,62 @@ def test_the_chart_is_valid_and_fits_together(rendered: tuple[str, Objects], tmp
         for (kind, _), one in objects.items()
         if kind in ("Deployment", "PodDisruptionBudget", "PodMonitor")
     ]
-    assert len(selectors) == {"everything": 1, "monitored": 3}.get(name, 2)
+    selectors += [one["spec"]["podSelector"]["matchLabels"] for (kind, _), one in objects.items() if kind == POLICY]
+    assert len(selectors) == {"everything": 1, "monitored": 3, "walled in": 3}.get(name, 2)
     for selector in selectors:
         assert selector.items() <= pod_labels.items()
+
+
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+TAINT = {"key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"}
+
+
+def required_labels(objects: Objects) -> list[str]:
+    """The labels that the pods require of their node."""
+    affinity = deployment(objects)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return [one["key"] for one in term["matchExpressions"] if one["operator"] == "Exists"]
+
+
+def test_it_runs_on_the_control_plane_alone_where_that_is_asked_for(tmp_path: Path) -> None:
+    objects = by_kind_and_name(template(VALUES["walled in"], tmp_path).stdout)
+    pod = deployment(objects)["spec"]["template"]["spec"]
+    assert pod["tolerations"] == [TAINT, {"key": "dedicated", "operator": "Exists"}]
+    assert required_labels(objects) == [CONTROL_PLANE]
+    assert "podAntiAffinity" in pod["affinity"]
+    usual = deployment(by_kind_and_name(template({}, tmp_path).stdout))["spec"]["template"]["spec"]
+    assert "tolerations" not in usual
+    assert usual["affinity"].keys() == {"podAntiAffinity"}
+
+
+def test_the_network_policy_lets_in_and_out_what_is_needed(tmp_path: Path) -> None:
+    policy = by_kind_and_name(template(VALUES["walled in"], tmp_path).stdout)[POLICY, "sched"]["spec"]
+    (ingress,) = policy["ingress"]
+    assert [one["port"] for one in ingress["ports"]] == [10259]
+    assert ingress["from"] == VALUES["walled in"]["networkPolicy"]["from"]  # type: ignore[index]
+    ports = [[one["port"] for one in rule.get("ports", ())] for rule in policy["egress"]]
+    assert ports == [[6443], [53, 53], []]
+    everybody = by_kind_and_name(template({"networkPolicy": {"enabled": True}}, tmp_path).stdout)[POLICY, "sched"]
+    assert "from" not in everybody["spec"]["ingress"][0]
+
+
+@pytest.mark.parametrize(
+    ("values", "job"),
+    [
+        ({}, None),
+        ({"schedulerName": "default-scheduler"}, "kube-scheduler"),
+        ({"monitoring": {"job": "mine"}}, "mine"),
+        ({"schedulerName": "default-scheduler", "monitoring": {"job": "mine"}}, "mine"),
+    ],
+)
+def test_the_job_is_that_of_kube_scheduler_where_it_takes_its_place(
+    values: dict[str, Any], job: str | None, tmp_path: Path
+) -> None:
+    values = {**values, "monitoring": {**values.get("monitoring", {}), "podMonitor": True}}
+    monitor = by_kind_and_name(template(values, tmp_path).stdout)["PodMonitor", "sched"]
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    expected = [] if job is None else [{"targetLabel": "job", "replacement": job}]
+    assert endpoint.get("relabelings", []) == expected
 
 
 @pytest.mark.parametrize(("preset", "strategy"), [("bin-packing", "MostAllocated"), ("spread", "LeastAllocated")])
@@ -231,6 +301,9 @@ def test_the_presets_score_as_they_say(preset: str, strategy: str, tmp_path: Pat
         ({"replicaCount": 0}, "replicaCount"),
         ({"extraArgs": ["v=2"]}, "extraArgs"),
         ({"serviceAccount": {"create": False}}, "serviceAccount.name is needed"),
+        ({"extraVolumes": [{"name": "configuration", "emptyDir": {}}]}, "extraVolumes"),
+        ({"extraVolumeMounts": [{"name": "plugins"}]}, "mountPath"),
+        ({"networkPolicy": {"enabled": True, "apiServerPorts": []}}, "apiServerPorts"),
     ],
 )
 def test_wrong_values_are_named(values: dict[str, Any], problem: str, tmp_path: Path) -> None:
@@ -274,22 +347,53 @@ def test_the_image_runs_as_nobody_special() -> None:
     assert text.count("FROM ") == 2
 
 
+def test_both_stages_have_a_base_that_can_be_named_by_its_digest() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
+    assert "ARG BASE=python:${PYTHON}-slim\n" in text
+
+
 # --- monitoring -----------------------------------------------------------------------------------------------------
 
 
-def test_the_monitoring_component_fits_the_base(tmp_path: Path) -> None:
+def with_components(tmp_path: Path, *components: str, patches: Any = ()) -> Objects:
     overlay = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "namespace": "kube-system",
         "resources": ["base"],
-        "components": ["base/monitoring"],
+        "components": [f"base/{one}" for one in components],
+        "patches": list(patches),
     }
     shutil.copytree(BASE, tmp_path / "base")
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     command = ["kubectl", "kustomize", str(tmp_path)]
     objects = by_kind_and_name(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     check_schemas(objects)
+    return objects
+
+
+def test_the_components_about_nodes_and_the_network_fit_the_base(tmp_path: Path) -> None:
+    objects = with_components(tmp_path, "control_plane", "network_policy")
+    pod = deployment(objects)["spec"]["template"]
+    assert pod["spec"]["tolerations"] == [TAINT]
+    assert required_labels(objects) == [CONTROL_PLANE]
+    assert "podAntiAffinity" in pod["spec"]["affinity"]
+    policy = objects[POLICY, "trio-sched"]["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert [one["port"] for one in policy["ingress"][0]["ports"]] == [10259]
+
+
+def test_the_documented_patch_sets_the_job_of_kube_scheduler(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "how_to" / "monitor.md").read_text()
+    (block,) = re.findall(r"```yaml\n(# kustomization.yaml.*?)```", text, re.DOTALL)
+    objects = with_components(tmp_path, "monitoring", patches=yaml.safe_load(block)["patches"])
+    (endpoint,) = objects["PodMonitor", "trio-sched"]["spec"]["podMetricsEndpoints"]
+    assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "kube-scheduler"}]
+
+
+def test_the_monitoring_component_fits_the_base(tmp_path: Path) -> None:
+    objects = with_components(tmp_path, "monitoring")
     monitor, pod = objects["PodMonitor", "trio-sched"]["spec"], deployment(objects)["spec"]["template"]
     assert monitor["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     (endpoint,) = monitor["podMetricsEndpoints"]
