@@ -282,3 +282,108 @@ def test_a_dump_without_nodes_says_what_to_add(tmp_path: Path, capsys: Capture) 
             one["spec"]["runtimeClassName"] = "vm"
     path.write_text(json.dumps(listed(objects)))
     assert "1 runtimeclasses; add what `kubectl get -A -o json runtimeclasses` prints" in outcome(path, capsys)[2]
+
+
+@pytest.fixture
+def waiting_for_storage() -> list[Json]:
+    """A cluster whose one pending pod of its own waits for volumes, devices and its group; it has all that it names."""
+    objects = cluster()
+    spec = {
+        "containers": [{"name": "c", "image": "i"}],
+        "priorityClassName": "high",
+        "priority": 7,
+        "schedulingGroup": {"podGroupName": "train"},
+        "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("new", "bound")],
+        "resourceClaims": [
+            {"name": "made", "resourceClaimTemplateName": "gpu"},
+            {"name": "own", "resourceClaimName": "gpu-0"},
+        ],
+    }
+    devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.test"}}]}
+    amount = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "ssd",
+    }
+    volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "ssd"}
+    claimed = {"kind": "PersistentVolumeClaim", "namespace": "shop", "name": "bound", "uid": "u-bound"}
+    volume |= {"csi": {"driver": "disk.test", "volumeHandle": "v"}, "claimRef": claimed}
+    done = {"uid": "u-bound", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    groups = "scheduling.k8s.io/v1alpha2"
+    return [
+        *objects,
+        pod("db-0", "shop", None, spec),
+        dumped("v1", "PersistentVolumeClaim", "new", "shop", spec=amount, status={"phase": "Pending"}),
+        dumped(
+            *("v1", "PersistentVolumeClaim", "bound", "shop"),
+            metadata=done,
+            spec={**amount, "volumeName": "pv-1"},
+            status={"phase": "Bound"},
+        ),
+        dumped("v1", "PersistentVolume", "pv-1", spec=volume, status={"phase": "Bound"}),
+        dumped("storage.k8s.io/v1", "StorageClass", "ssd", provisioner="disk.test"),
+        dumped("storage.k8s.io/v1", "CSIDriver", "disk.test", spec={}),
+        dumped("scheduling.k8s.io/v1", "PriorityClass", "high", value=7),
+        dumped("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu", "shop", spec={"spec": {"devices": devices}}),
+        dumped("resource.k8s.io/v1", "ResourceClaim", "gpu-0", "shop", spec={"devices": devices}),
+        dumped("resource.k8s.io/v1", "DeviceClass", "gpu.test", spec={}),
+        dumped(groups, "PodGroup", "train", "shop", spec={"schedulingPolicy": {"basic": {}}}),
+    ]
+
+
+NAMED_BY_PENDING_PODS = {
+    "PersistentVolumeClaim": "2 persistentvolumeclaims",
+    "PersistentVolume": "1 persistentvolumes",
+    "StorageClass": "1 storageclasses",
+    "PriorityClass": "1 priorityclasses",
+    "ResourceClaimTemplate": "1 resourceclaimtemplates",
+    "ResourceClaim": "1 resourceclaims",
+    "DeviceClass": "1 deviceclasses",
+    "PodGroup": "1 podgroups",
+}
+
+
+@pytest.mark.parametrize("kind", ["", *NAMED_BY_PENDING_PODS])
+def test_a_dump_that_lacks_what_pending_pods_name_says_what_to_add(
+    kind: str, waiting_for_storage: list[Json], tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(listed([one for one in waiting_for_storage if one["kind"] != kind])))
+    said = outcome(path, capsys)[2]
+    if not kind:
+        assert "in none of the files" not in said
+        return
+    missing = NAMED_BY_PENDING_PODS[kind]
+    begin = (
+        f"Warning: pending pods refer to what is in none of the files: {missing}; they may be pending for that alone"
+    )
+    assert begin in said
+    assert f"add what `kubectl get -A -o json {missing.split()[1]}` prints" in said
+
+
+def test_the_labels_of_namespaces_are_missed_by_pods_that_select_by_them(tmp_path: Path, capsys: Capture) -> None:
+    objects = [one for one in cluster() if one["kind"] != "Namespace"]
+    (waiting,) = (one for one in objects if one["metadata"]["name"] == "web-7d9f-5")
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {},
+        "namespaceSelector": {"matchLabels": {"a": "b"}},
+    }
+    waiting["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(listed(objects)))
+    assert "Warning: running pods refer to what is in none of the files: 2 namespaces; add" in outcome(path, capsys)[2]
+
+
+def test_objects_that_nobody_dumped_are_not_missed(tmp_path: Path, capsys: Capture) -> None:
+    container = {"name": "c", "image": "i"}
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "later"}}
+    written = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "mine", "namespace": "shop"},
+        "spec": {"containers": [container], "volumes": [volume]},
+    }
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(listed([*cluster(), written])))
+    assert "in none of the files" not in outcome(path, capsys)[2]

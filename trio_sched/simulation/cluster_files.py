@@ -100,6 +100,12 @@ class ClusterFiles:
             say(_NO_NODES)
         if missing := missing_objects(loaded.manifests):
             _note_missing(missing, loaded.manifests, say)
+
+        missing = missing_objects(loaded.manifests)
+        if missing.running:
+            _note_missing(missing.running, loaded.manifests, say)
+        if missing.pending and self.live is None:  # what was listed is complete, or is named above
+            say(f"Warning: pending {_lacking(missing.pending, '; they may be pending for that alone')}")
         manifests = multiply(loaded.manifests)
         if self.taken_over:
             take_over(manifests, self.taken_over, schedulers)
@@ -144,17 +150,21 @@ def _left_out(loaded: CheckedManifests) -> Iterator[str]:
 
 
 def _note_missing(missing: Counter[str], manifests: Sequence[Manifest], say: Callable[[str], None]) -> None:
-    """Say what a dump lacks.
+    """Say what a dump lacks of running pods.
 
     Raises:
         IncompleteDump: it lacks all nodes.
     """
-    listed = ", ".join(f"{count} {resource}" for resource, count in sorted(missing.items()))
-    command = f"kubectl get -A -o json {','.join(sorted(missing))}"
-    text = f"running pods refer to what is in none of the files: {listed}; add what `{command}` prints"
+    text = f"running {_lacking(missing)}"
     if not any(one.fields["kind"] == "Node" for one in manifests):
         raise IncompleteDump(text)
     say(f"Warning: {text}")
+
+
+def _lacking(missing: Counter[str], effect: str = "") -> str:
+    listed = ", ".join(f"{count} {resource}" for resource, count in sorted(missing.items()))
+    command = f"kubectl get -A -o json {','.join(sorted(missing))}"
+    return f"pods refer to what is in none of the files: {listed}{effect}; add what `{command}` prints"
 
 
 def _placed_anew(done: Rescheduled) -> str:
