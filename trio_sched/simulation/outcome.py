@@ -18,6 +18,7 @@ from trio_sched.simulation.explanations import Explanation
 from trio_sched.simulation.history import History, Timeline
 from trio_sched.simulation.missing_pods import MissingPods, missing_pods
 from trio_sched.simulation.node_usage import NodeGroup, NodeReport, TypicalPods, group_nodes, report_node
+from trio_sched.simulation.provisioners import Assumption
 from trio_sched.simulator.storage.object_store import ObjectStore
 
 Json = dict[str, Any]
@@ -126,6 +127,8 @@ class Outcome:
     evictions: tuple[Eviction, ...]
     """In the order in which they happened."""
     claims: tuple[Claims, ...]
+    assumptions: tuple[Assumption, ...]
+    """What need not be so in the cluster that was simulated."""
     devices: tuple[Devices, ...]
     groups: tuple[Group, ...]
     nodes: tuple[NodeReport, ...]
@@ -178,6 +181,7 @@ def read_outcome(
     gated: Mapping[str, str],
     on_permit: Mapping[str, str],
     history: History,
+    assumptions: Iterable[Assumption] = (),
 ) -> Outcome:
     """Read the pods and nodes of *store*.
 
@@ -189,6 +193,7 @@ def read_outcome(
         gated: ``namespace/name`` of pods that wait before they are tried → why.
         on_permit: ``namespace/name`` of pods that wait on permit → for what.
         history: what has happened to the pods.
+        assumptions: what need not be so in the cluster that was simulated.
     """
     ours = frozenset(schedulers)
     nodes = [_decode_node(stored.encoded(b"{")) for stored in store.collection("nodes").in_order()]
@@ -221,6 +226,7 @@ def read_outcome(
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
         missing=tuple(missing_pods(store)),
         claims=tuple(_claims(store)),
+        assumptions=tuple(assumptions),
         devices=tuple(_devices(store, {report.name: report.pool for report in reports})),
         groups=tuple(_groups(store, members)),
         evictions=tuple(

@@ -29,6 +29,7 @@ from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.explanations import explain_pods
 from trio_sched.simulation.history import History
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
+from trio_sched.simulation.provisioners import DoubtfulProvisioners
 from trio_sched.simulation.simulated_cluster import run_cluster, same_order
 from trio_sched.simulation.stall_detector import StallDetector
 from trio_sched.simulation.units import duration
@@ -87,6 +88,12 @@ class Plan:
         """Say that a pod has no room in its quota."""
         self.say(f"Warning: left out: {problem}")
 
+    def say_assumptions(self, outcome: Outcome) -> None:
+        """Say what need not be so in the cluster that was simulated."""
+        for one in outcome.assumptions:
+            more = f" and {len(one.claims) - 1} more" if len(one.claims) > 1 else ""
+            self.say(f"Warning: assumed: {one.message} ({one.claims[0]}{more})")
+
 
 def scheduler_names(settings: DaemonSettings) -> list[str]:
     """The schedulers whose pods a daemon with *settings* places, in the order of its profiles."""
@@ -125,6 +132,7 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
         TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
     """
     server = ApiServer(trio_clock(plan.begins), plan.seed, history_limit=_HISTORY)
+    doubtful = DoubtfulProvisioners.among(plan.manifests)  # what is stored of them has no kind any more
     arrivals = _populate(server, plan)
     began, stop = trio.current_time(), trio.Event()
     history, others = History(server.store), Controllers(server)
@@ -151,7 +159,10 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
             gated=gated,
             on_permit=on_permit,
             history=history,
+            history=history,
+            assumptions=doubtful.assumptions(server.store),
         )
+        plan.say_assumptions(outcome)
         explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome), plan.say)
         stop.set()
     return evolve(outcome, explanations=explanations)

@@ -83,6 +83,7 @@ def test_a_section_is_in_all_three_forms(key: str) -> None:
     ("key", "attribute"),
     [
         ("claims", "claims"),
+        ("assumptions", "assumptions"),
         ("devices", "devices"),
         ("podGroups", "groups"),
         ("preempted", "evictions"),

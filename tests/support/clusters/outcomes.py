@@ -2,6 +2,7 @@ from trio_sched.simulation.history import Timeline
 from trio_sched.simulation.missing_pods import MissingPods
 from trio_sched.simulation.node_usage import NodeGroup, NodeReport, Usage
 from trio_sched.simulation.outcome import Claims, Devices, Eviction, Group, Outcome, Placement, Waiting
+from trio_sched.simulation.provisioners import Assumption
 
 
 def usage(cpu: int, *, of: int = 4000, pods: int = 1) -> Usage:
@@ -24,6 +25,7 @@ def outcome(name: str = "n", *, nodes: int = 1, cpu: int = 1000, timeline: Timel
         missing=(MissingPods(namespace=name, kind=name, workload=name, pods=2, message=name),),
         evictions=(Eviction(pod=name, by=name, node=name, at_seconds=3.0),),
         claims=(Claims(namespace=name, storage_class=name, bound=5, pending=6),),
+        assumptions=(Assumption(message=name, claims=(name,)),),
         devices=(Devices(driver=name, pool=name, count=9, allocated=7, tainted=8),),
         groups=(Group(namespace=name, name=name, min_count=4, placed=2, pending=3, message=name),),
         nodes=reports,

@@ -105,6 +105,14 @@ def report_sections(
         rows=[(one.namespace, one.storage_class, one.bound, one.pending) for one in outcome.claims],
     )
     yield Section(
+        "assumptions",
+        "Assumed",
+        heads=("Claims", "Assumption", "For example"),
+        keys=("", "message", "claims"),
+        numbers=("Claims",),
+        rows=[(len(one.claims), one.message, Names(one.claims)) for one in outcome.assumptions],
+    )
+    yield Section(
         "devices",
         "Devices",
         heads=("Driver", "Pool", "Devices", "Allocated", "Tainted"),

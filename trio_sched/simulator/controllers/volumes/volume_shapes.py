@@ -15,8 +15,13 @@ _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 def class_name(stored: StoredObject) -> str:
     """The storage class of a claim or a volume, "" if it has none."""
-    annotations = stored.fields["metadata"].get("annotations") or {}
-    return str(annotations.get(_CLASS_ANNOTATION, stored.fields["spec"].get("storageClassName") or ""))
+    return class_of(stored.fields)
+
+
+def class_of(fields: Json) -> str:
+    """The storage class of a claim or a volume with these *fields*, "" if it has none."""
+    annotations = fields["metadata"].get("annotations") or {}
+    return str(annotations.get(_CLASS_ANNOTATION, fields["spec"].get("storageClassName") or ""))
 
 
 def is_bound_to(volume: StoredObject, claim: StoredObject) -> bool:
