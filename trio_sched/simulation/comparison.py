@@ -74,7 +74,9 @@ def moved_pods(first: Outcome, second: Outcome) -> dict[str, tuple[str, str]]:
 def compare_plans(first: Plan, second: Plan, run: Callable[[Plan], Outcome]) -> Comparison:
     """Simulate both with *run*; the pods that have moved are explained at the end of the second."""
     outcome = run(first)
-    return compare_outcomes(outcome, run(evolve(second, explained=partial(_to_explain, outcome))))
+    return compare_outcomes(
+        outcome, run(evolve(second, explained=partial(_to_explain, outcome), explains_placements=True))
+    )
 
 
 def _to_explain(first: Outcome, second: Outcome) -> dict[str, tuple[str, ...]]:

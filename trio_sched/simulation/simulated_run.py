@@ -1,6 +1,6 @@
 """The real daemon on the embedded API server, with simulated kubelets."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -22,13 +22,15 @@ from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import printable_lines
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.simulation.explanations import explain_pods
+from trio_sched.simulation.explanations import Explanation, explain_pods
 from trio_sched.simulation.history import History
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
+from trio_sched.simulation.own_claims import OwnClaims
 from trio_sched.simulation.provisioners import DoubtfulProvisioners
 from trio_sched.simulation.simulated_cluster import run_cluster, same_order
 from trio_sched.simulation.stall_detector import StallDetector
@@ -38,7 +40,7 @@ from trio_sched.simulator.kubelets.kubelet import RUN_SECONDS, annotated_number
 from trio_sched.simulator.kubelets.pod_states import is_unreachable
 from trio_sched.simulator.manifests.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestProblem
-from trio_sched.simulator.storage.object_store import Change, StoredObject
+from trio_sched.simulator.storage.object_store import Change, ObjectStore, StoredObject
 
 Json = dict[str, Any]
 
@@ -80,7 +82,8 @@ class Plan:
     """How long, in the cluster's time; None for until it is idle."""
     explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
     """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
-
+    explains_placements: bool = False
+    """Whether to explain pods, which have full names then, without the volumes and devices that they got."""
     say: Callable[[str], None] = say_on_stderr
     """Takes a line for each pod that is left out."""
 
@@ -134,6 +137,7 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
     server = ApiServer(trio_clock(plan.begins), plan.seed, history_limit=_HISTORY)
     doubtful = DoubtfulProvisioners.among(plan.manifests)  # what is stored of them has no kind any more
     arrivals = _populate(server, plan)
+    own_claims = OwnClaims(server.store) if plan.explains_placements else None
     began, stop = trio.current_time(), trio.Event()
     history, others = History(server.store), Controllers(server)
     activity = Activity(server, frozenset(scheduler_names(plan.settings)), others, arrivals)
@@ -163,7 +167,12 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
             assumptions=doubtful.assumptions(server.store),
         )
         plan.say_assumptions(outcome)
-        explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome), plan.say)
+        if own_claims is None:
+            explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome), plan.say)
+        else:
+            explanations = tuple(
+                _explain_placements(server.store, assembly.scheduler, plan.explained(outcome), own_claims)
+            )
         stop.set()
     return evolve(outcome, explanations=explanations)
 
@@ -175,6 +184,14 @@ def _waits_on_permit(waiting: WaitingPod, began: float) -> str:
         until, why = duration(one.seconds_left + now - began), f": {one.message}" if one.message else ""
         texts.append(f"{one.plugin} lets it wait on permit since {since} after the beginning, until {until}{why}")
     return "; ".join(texts)
+
+
+def _explain_placements(
+    store: ObjectStore, scheduler: Scheduler, pods: Mapping[str, Collection[str]], own_claims: OwnClaims
+) -> Iterator[Explanation]:
+    for key, nodes in pods.items():
+        with own_claims.hidden(key, scheduler):
+            yield from explain_pods(store, scheduler, {key: nodes})
 
 
 async def serve_until_signal(

@@ -150,3 +150,128 @@ def test_an_error_is_none_of_the_answers(arguments: list[str], said: str, small_
     assert code == ExitCode.NO_ANSWER == 3
     assert said in printed.err
     assert printed.out == ""
+
+
+def zoned(name: str, cpu: str, used: str = "") -> list[dict]:
+    """A node in a zone of its own, with a pod that takes *used* of its cpu."""
+    one = node(name, cpu)
+    one["metadata"]["labels"] = {"topology.kubernetes.io/zone": name, "kubernetes.io/hostname": name}
+    return [one, *([pod(f"on-{name}", used, on=name)] if used else [])]
+
+
+def storage(provisioner: str = "disk.test") -> dict:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "late"},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+CLAIM_SPEC = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+    "storageClassName": "late",
+}
+
+
+def claim(name: str) -> dict:
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": CLAIM_SPEC}
+
+
+def local_volume(on: str) -> dict:
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late"}
+    spec |= {"local": {"path": "/d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"disk-{on}"}, "spec": spec}
+
+
+def device_slice(on: str) -> dict:
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.test", "nodeName": on, "pool": pool, "devices": [{"name": "gpu-0"}]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": on}, "spec": spec}
+
+
+DEVICE_SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+DEVICES = [
+    {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+    {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "g"}, "spec": DEVICE_SPEC},
+    device_slice("empty"),
+    device_slice("full"),
+]
+
+
+def using(name: str, **spec) -> dict:
+    found = pod(name)
+    found["spec"] |= spec
+    return found
+
+
+def stateful_set() -> dict:
+    spec = {
+        "selector": {"matchLabels": {"app": "db"}},
+        "serviceName": "db",
+        "template": {"metadata": {"labels": {"app": "db"}}, "spec": pod("p")["spec"]},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}],
+    }
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec}
+
+
+VOLUME = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+EPHEMERAL = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]}
+DEVICE = {"resourceClaims": [{"name": "g", "resourceClaimName": "g"}]}
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [storage(), stateful_set()],
+        [storage(), claim("data"), using("p", **VOLUME)],
+        [storage(), using("p", **EPHEMERAL)],
+        [
+            storage("kubernetes.io/no-provisioner"),
+            claim("data"),
+            local_volume("empty"),
+            local_volume("full"),
+            using("p", **VOLUME),
+        ],
+        [*DEVICES, using("p", **DEVICE)],
+    ],
+    ids=["statefulset", "claim", "ephemeral", "local", "devices"],
+)
+def test_what_a_pod_got_where_it_went_is_no_reason_why_it_went_there(
+    objects: list[dict], write, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "pack.yaml").write_text(MOST_ALLOCATED)
+    cluster = write("cluster.yaml", *zoned("empty", "4"), *zoned("full", "4", used="2"), *objects)
+    code, found = compared(capsys, "-f", cluster, "--config", str(tmp_path / "pack.yaml"))
+    (move,) = found["moved"]
+    assert (code, move["first"], move["second"]) == (1, "empty", "full")
+    assert re.match(r"full scores \d+, empty \d+: NodeResourcesFit \+\d+", move["why"]), move["why"]
+
+
+def test_a_volume_that_was_there_before_is_a_reason(write, capsys: Capture) -> None:
+    bound = local_volume("old")
+    bound["spec"] |= {"claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": "u"}}
+    wanted = claim("data")
+    wanted["metadata"] |= {"uid": "u", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    wanted = {**wanted, "spec": {**CLAIM_SPEC, "volumeName": "disk-old"}, "status": {"phase": "Bound"}}
+    bound["status"] = {"phase": "Bound"}
+    cluster = write("cluster.yaml", storage(), wanted, bound, *zoned("old", "4"), *zoned("new", "4"))
+    first = write("free.yaml", using("p", nodeSelector={"kubernetes.io/hostname": "new"}))
+    _code, found = compared(capsys, "-f", cluster, "--with", first, "--with", write("p.yaml", using("p", **VOLUME)))
+    (move,) = found["moved"]
+    assert (move["first"], move["second"]) == ("new", "old")
+    assert move["why"] == "new: VolumeBinding: node(s) didn't match PersistentVolume's node affinity"
+
+
+def test_a_volume_that_another_pod_brought_is_a_reason(write, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "pack.yaml").write_text(MOST_ALLOCATED)
+    first, second = using("first", **VOLUME), using("second", **VOLUME)
+    cluster = write(
+        "cluster.yaml", storage(), claim("data"), *zoned("empty", "4"), *zoned("full", "4", "2"), first, second
+    )
+    _code, found = compared(capsys, "-f", cluster, "--config", str(tmp_path / "pack.yaml"))
+    why = {move["pod"]: move["why"] for move in found["moved"]}
+    assert why["default/second"] == "empty: VolumeBinding: node(s) didn't match PersistentVolume's node affinity"
