@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import trio
 from attrs import evolve
+from plans import plan_with
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.plugin_api import Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.simulation.simulated_run import Plan, run_plan, run_simulation
@@ -22,6 +22,10 @@ from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.testing.cluster_settings import cluster_settings
 from trio_sched.verbosity import V2
+
+
+from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
+from trio_sched.simulation.simulated_run import run_plan, run_simulation
 
 
 class Respond(BaseHTTPRequestHandler):
@@ -47,21 +51,6 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
-def plan_with(plugin: type[PluginBase], begins: datetime = datetime(2026, 3, 1, tzinfo=UTC)) -> Plan:
-    """A node, and a pod that fits there."""
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "n"},
-        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
-    }
-    spec = {"containers": [{"name": "c", "image": "i"}]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
-    settings = cluster_settings(None, DEFAULT_GATES, [plugin], False)
-    manifests = check_manifests([Manifest(node), Manifest(pod)]).manifests
-    return Plan(settings=settings, manifests=manifests, seed=0, begins=begins)
-
-
 async def test_it_waits_for_the_time_at_which_a_plugin_wants_a_gated_pod_to_be_tried(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -74,7 +63,8 @@ async def test_it_waits_for_the_time_at_which_a_plugin_wants_a_gated_pod_to_be_t
             self.handle.retry_after(pod, left)
             return unschedulable("until noon")
 
-    outcome = await run_simulation(plan_with(AtNoon, datetime(2026, 3, 1, 3, tzinfo=UTC)), lambda _decided, _all: None)
+    plan = plan_with(AtNoon, begins=datetime(2026, 3, 1, 3, tzinfo=UTC))
+    outcome = await run_simulation(plan, lambda _decided, _all: None)
     assert [one.node for one in outcome.placements] == ["n"]
     assert 9 * 3600 <= outcome.simulated_seconds < 9 * 3600 + 5
     assert outcome.settled

@@ -31,6 +31,7 @@ _decode_claim = msgspec.json.Decoder(ResourceClaim).decode
 _decode_group = msgspec.json.Decoder(PodGroup).decode
 _SLICES: Final = "resourceslices.resource.k8s.io"
 _CLAIMS: Final = "resourceclaims.resource.k8s.io"
+_NO_NOTES: Final[Mapping[str, str]] = {}
 
 
 @frozen(kw_only=True)
@@ -54,6 +55,8 @@ class Waiting:
     message: str
     pods: tuple[str, ...]
     """``namespace/name``, in order."""
+    note: str = ""
+    """What is not in their status: that they fit a node now, and whose events did not move them."""
 
 
 @frozen(kw_only=True)
@@ -182,6 +185,7 @@ def read_outcome(
     on_permit: Mapping[str, str],
     history: History,
     assumptions: Iterable[Assumption] = (),
+    notes: Mapping[str, str] = _NO_NOTES,
 ) -> Outcome:
     """Read the pods and nodes of *store*.
 
@@ -194,12 +198,13 @@ def read_outcome(
         on_permit: ``namespace/name`` of pods that wait on permit → for what.
         history: what has happened to the pods.
         assumptions: what need not be so in the cluster that was simulated.
+        notes: ``namespace/name`` of pending pods → what to say besides their status.
     """
     ours = frozenset(schedulers)
     nodes = [_decode_node(stored.encoded(b"{")) for stored in store.collection("nodes").in_order()]
     placements: list[Placement] = []
     on_node: dict[str, list[ResourceAmounts]] = {}
-    refused: dict[tuple[str, str], list[str]] = {}
+    refused: dict[tuple[str, str, str], list[str]] = {}
     requests: dict[str, ResourceAmounts] = {}
     typical_of: list[ResourceAmounts] = []
     members: dict[tuple[str, str], Counter[bool]] = {}
@@ -215,12 +220,17 @@ def read_outcome(
             on_node.setdefault(pod.node_name, []).append(wanted)
         else:
             refused.setdefault(_why(pod, ours, gated, on_permit), []).append(pod.key)
+
+            refused.setdefault((*_why(pod, ours, gated), notes.get(pod.key, "")), []).append(pod.key)
         if (group := pod.spec.scheduling_group) is not None:
             key = pod.namespace, group.pod_group_name or ""
             members.setdefault(key, Counter())[bool(pod.node_name)] += 1
     reports = tuple(report_node(node, on_node.get(node.name, ())) for node in nodes)
     typical = TypicalPods(typical_of)
-    waiting = (Waiting(reason=why[0], message=why[1], pods=tuple(keys)) for why, keys in refused.items())
+    waiting = (
+        Waiting(reason=reason, message=message, note=note, pods=tuple(keys))
+        for (reason, message, note), keys in refused.items()
+    )
     return Outcome(
         placements=tuple(placements),
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),

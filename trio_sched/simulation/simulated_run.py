@@ -29,6 +29,7 @@ from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.explanations import Explanation, explain_pods
 from trio_sched.simulation.history import History
+from trio_sched.simulation.missed_events import missed_events
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
 from trio_sched.simulation.own_claims import OwnClaims
 from trio_sched.simulation.provisioners import DoubtfulProvisioners
@@ -165,6 +166,7 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
             history=history,
             history=history,
             assumptions=doubtful.assumptions(server.store),
+            notes=missed_events(assembly.scheduler),
         )
         plan.say_assumptions(outcome)
         if own_claims is None:

@@ -269,6 +269,7 @@ def test_pods_that_are_not_tried_say_what_they_wait_for(tmp_path: Path, capsys: 
     assert waiting == {
         "reason": "Gated",
         "message": 'DynamicResources: pod "default/train": ResourceClaim not created yet',
+        "note": "",
         "pods": ["default/train"],
     }
 

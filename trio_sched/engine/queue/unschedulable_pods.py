@@ -52,6 +52,10 @@ class UnschedulablePods:
         """All of them."""
         return self._pods.values()
 
+    def groups(self) -> ValuesView[RejectionGroup]:
+        """All groups."""
+        return self._groups.values()
+
     def put(self, info: QueuedPodInfo) -> None:
         """Put *info* in, or take note that its rejectors have changed."""
         key = info.key

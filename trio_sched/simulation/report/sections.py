@@ -153,10 +153,13 @@ def report_sections(
     yield Section(
         "pending",
         "Pending",
-        heads=("Pods", "Reason", "Why", "For example"),
-        keys=("", "reason", "message", "pods"),
+        heads=("Pods", "Reason", "Why", "", "", "For example"),
+        keys=("", "reason", "", "message", "note", "pods"),
         numbers=("Pods",),
-        rows=[(len(one.pods), one.reason, one.message, Names(one.pods)) for one in outcome.waiting[:most_rows]],
+        rows=[
+            (len(one.pods), one.reason, _lines(one.message, one.note), one.message, one.note, Names(one.pods))
+            for one in outcome.waiting[:most_rows]
+        ],
         left_out=_more(outcome.waiting, most_rows, "reasons"),
     )
     yield Section(
@@ -185,6 +188,12 @@ def facts(outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "to schedule, p50", "-" if time is None else duration(time.p50)
     yield "to schedule, p99", "-" if time is None else duration(time.p99)
     yield "had come to rest", "yes" if outcome.settled else "no"
+
+
+def _lines(*texts: str) -> list[str] | str:
+    """A cell with those of *texts* that are not empty."""
+    lines = [text for text in texts if text]
+    return lines if len(lines) > 1 else "".join(lines)
 
 
 def _more(rows: Sequence[object], most_rows: int | None, what: str) -> str:
