@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from daemon_clients import one_for_all
 from stage import Assemble, MakeStage, Stage
 from stored_objects import Store
 
@@ -15,7 +16,8 @@ from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef
 from trio_sched.daemon.assembly import Assembly, assemble
-from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.metrics.requests import RequestLogs
+from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.registry.plugin_registry import PluginRegistry, points_of
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -28,9 +30,16 @@ async def api() -> ApiServer:
 
 
 @pytest.fixture
-async def client(api: ApiServer) -> AsyncIterator[KubeClient]:
+def request_logs() -> RequestLogs:
+    return RequestLogs()
+
+
+@pytest.fixture
+async def client(api: ApiServer, request_logs: RequestLogs) -> AsyncIterator[KubeClient]:
     settings = ConnectionSettings(server="http://api.test")
-    async with connect(settings, qps=-1, transport=InProcessTransport(api), request_seconds=30) as client:
+    log = request_logs.of(settings.server)
+    opened = connect(settings, qps=-1, transport=InProcessTransport(api), request_seconds=30, observer=log)
+    async with opened as client:
         yield client
 
 
@@ -40,7 +49,7 @@ async def store(api: ApiServer, client: KubeClient) -> Store:
 
 
 @pytest.fixture
-def assembled(client: KubeClient, api: ApiServer) -> Assemble:
+def assembled(client: KubeClient, request_logs: RequestLogs, api: ApiServer) -> Assemble:
     """Put a daemon's parts together, with *plugins* besides the default ones; nothing of it runs.
 
     With *bare* only what a profile cannot do without is there besides *plugins*.
@@ -74,8 +83,7 @@ def assembled(client: KubeClient, api: ApiServer) -> Assemble:
             registry=registry,
             identity="me",
         )
-        clients = Clients(main=client, events=client, leases=client)
-        return assemble(settings, clients, random=Random(1), wall_clock=api.now)
+        return assemble(settings, one_for_all(client, request_logs), random=Random(1), wall_clock=api.now)
 
     return assembled
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from trio_sched.config.schema import LeaderElection
+from trio_sched.daemon.clients import WritePermit
 from trio_sched.daemon.leader_election import LeaderElectionLost, LeaderElector
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.writes.scheduler_events import LeaseEvent
@@ -60,6 +61,7 @@ class Election:
             random=Draws(draw),
             record_event=self.recorded.append,
             metrics=MetricRecorder(),
+            permit=WritePermit("kube-system/kube-scheduler"),
         )
 
     @property
@@ -411,14 +413,14 @@ async def test_a_leader_that_was_stopped_for_longer_than_the_renew_deadline_writ
 ) -> None:
     elector = election.elector()
     with pytest.raises(WriteNotPermitted, match="kube-system/kube-scheduler is not held"):
-        elector.check_write()
+        elector.permit.check()
     await elector.acquire()
-    elector.check_write()
+    elector.permit.check()
     mock_clock.jump(9)
-    elector.check_write()
+    elector.permit.check()
     mock_clock.jump(2)  # nothing has run meanwhile
     with pytest.raises(WriteNotPermitted, match="kube-system/kube-scheduler was not renewed in time"):
-        elector.check_write()
+        elector.permit.check()
 
 
 async def test_a_lease_that_another_candidate_has_taken_permits_no_writes(
@@ -434,7 +436,7 @@ async def test_a_lease_that_another_candidate_has_taken_permits_no_writes(
 
         nursery.start_soon(lead)
         await trio.sleep(3)
-        elector.check_write()
+        elector.permit.check()
         take_over(election, "other")
     with pytest.raises(WriteNotPermitted):
-        elector.check_write()
+        elector.permit.check()

@@ -11,14 +11,14 @@ from typing import Any
 import trio
 import trustme
 from certificate_files import write_certificate
+from daemon_clients import open_unlimited
 from real_time_daemon import daemon_settings, manifest, node_manifests
 
 from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.assembly import assemble
-from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import (
     ApiServer,
@@ -76,7 +76,7 @@ async def test_an_extender_is_called_over_tls_and_its_failure_concerns_only_its_
             await serve_extender(extender, certificate=certificate, private_key=key, task_status=task_status)
         dead.set()
 
-    reach = partial(connect, ConnectionSettings(server="http://api.test"), qps=-1, transport=InProcessTransport(api))
+    connection = ConnectionSettings(server="http://api.test")
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             url = await nursery.start(live)
@@ -92,9 +92,10 @@ async def test_an_extender_is_called_over_tls_and_its_failure_concerns_only_its_
                 },
                 "managedResources": [{"name": GPU, "ignoredByScheduler": True}],
             }
-            async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as scheduler:
-                clients = Clients(main=main, events=events, leases=leases)
-                assembly = assemble(settings(described), clients, random=Random(1), wall_clock=wall_clock)
+            daemon = settings(described)
+            connections = open_unlimited(daemon.config, connection, transport=InProcessTransport(api))
+            async with connections as clients, trio.open_nursery() as scheduler:
+                assembly = assemble(daemon, clients, random=Random(1), wall_clock=wall_clock)
                 await scheduler.start(partial(run_daemon, assembly, stop=stop))
                 populate(api, [pod_manifest(f"gpu-{n}", gpus="1") for n in range(20)])
                 await until(lambda: all(node_of(f"gpu-{n}") for n in range(20)))

@@ -7,13 +7,12 @@ from random import Random
 import trio
 import trustme
 from certificate_files import write_certificate
+from daemon_clients import open_unlimited
 from real_time_daemon import daemon_settings, manifest, node_manifests
 
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.assembly import assemble
-from trio_sched.daemon.settings import Clients
 from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.simulator import ApiServer, populate, serve, wall_clock
 from trio_sched.simulator.storage.object_store import Change as StoreChange
@@ -42,10 +41,8 @@ async def test_200_pods_are_bound_through_a_port(tmp_path: Path) -> None:
         async with trio.open_nursery() as nursery:
             address = await nursery.start(partial(serve, api, certificate=certificate, private_key=key))
             connection = ConnectionSettings(server=address, tls=TlsSettings(ca_data=authority.cert_pem.bytes()))
-            reach = partial(connect, connection, qps=-1)
-            async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as scheduler:
-                clients = Clients(main=main, events=events, leases=leases)
-                settings = daemon_settings(load_configuration(None))
+            settings = daemon_settings(load_configuration(None))
+            async with open_unlimited(settings.config, connection) as clients, trio.open_nursery() as scheduler:
                 assembly = assemble(settings, clients, random=Random(1), wall_clock=wall_clock)
                 await scheduler.start(partial(run_daemon, assembly, stop=stop))
                 container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}

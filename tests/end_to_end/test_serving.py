@@ -10,6 +10,7 @@ import pytest
 import trio
 from attrs import evolve
 from client_authority import client_context
+from daemon_clients import one_for_all
 from https_client import exchange
 from real_time_daemon import daemon_settings, node_manifests
 
@@ -17,7 +18,6 @@ from trio_sched.config.load import load_configuration
 from trio_sched.daemon import supervisor
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
-from trio_sched.daemon.settings import Clients
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import ApiServer, InProcessTransport, populate, wall_clock
@@ -45,8 +45,7 @@ async def test_pods_are_bound_while_clients_attack(
     async with connect(
         ConnectionSettings(server="http://api.test"), qps=-1, transport=InProcessTransport(api)
     ) as client:
-        clients = Clients(main=client, events=client, leases=client)
-        assembly = assemble(settings, clients, random=Random(0), wall_clock=partial(datetime.now, UTC))
+        assembly = assemble(settings, one_for_all(client), random=Random(0), wall_clock=partial(datetime.now, UTC))
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(partial(supervisor.run_daemon, assembly, stop=stop))

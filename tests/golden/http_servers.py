@@ -16,11 +16,12 @@ from attrs import define, field
 from client_authority import ClientAuthority
 
 from contrib.benchmarks.real.servers import ServerFiles
-from trio_sched.cli.commands.run import daemon_settings, open_clients
+from trio_sched.cli.commands.run import daemon_settings
 from trio_sched.cli.flags.flags import parse_flags
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.startup.prepare import prepare
 from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.clients import open_clients
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.simulator import ApiServer, allows_by_bootstrap_roles, populate, serve
@@ -105,7 +106,7 @@ class HttpServers:
         flags = ["--config={config}", *self.setup["commonFlags"], *self.setup["servers"][name]["flags"]]
         prepared = prepare(parse_flags([filled(flag, values) for flag in flags]), points_of=PointsByPlugin(registry))
         settings = daemon_settings(prepared, registry)
-        async with open_clients(prepared) as clients:
+        async with open_clients(settings.config, prepared.connection) as clients:
             assembly = assemble(settings, clients, random=Random(0), wall_clock=partial(datetime.now, UTC))
             self.assemblies[name] = assembly
             await run_daemon(assembly, stop=stop)

@@ -213,8 +213,8 @@ async def test_what_must_not_be_written_is_not_sent(autojump_clock: MockClock) -
         if not allowed:
             raise WriteNotPermitted("not now")
 
-    async with connect(SETTINGS, transport=server) as client, trio.open_nursery() as nursery:
-        client.check_write = check_write
+    connected = connect(SETTINGS, transport=server, check_write=check_write)
+    async with connected as client, trio.open_nursery() as nursery:
 
         async def write() -> None:
             with pytest.raises(WriteNotPermitted, match="not now"):

@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 from trio_sched.kube_client import pipelined_posts
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.http.http1 import Reply
+from trio_sched.kube_client.http.observer import RequestObserver
 from trio_sched.kube_client.pipelined_posts import PipelinedPosts, Post
 
 CREATED = b'{"kind":"Event"}'
@@ -40,11 +41,19 @@ Start = Callable[..., Awaitable[Stage]]
 async def start(start_server: StartServer, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Start:
     monkeypatch.setattr(pipelined_posts, "COLLECT_SECONDS", 0.02)
 
-    async def begin(handler: Handler, *, tls: bool = True, max_age_seconds: float = 60.0, qps: float = -1) -> Stage:
+    async def begin(
+        handler: Handler,
+        *,
+        tls: bool = True,
+        max_age_seconds: float = 60.0,
+        qps: float = -1,
+        observer: RequestObserver | None = None,
+    ) -> Stage:
         server = await start_server(handler, tls=tls)
 
         async def run(*, task_status: trio.TaskStatus[KubeClient]) -> None:
-            async with connect(server.settings, qps=qps, burst=5, request_seconds=0.5) as client:
+            opened = connect(server.settings, qps=qps, burst=5, request_seconds=0.5, observer=observer)
+            async with opened as client:
                 task_status.started(client)
                 await trio.sleep_forever()
 
@@ -256,8 +265,7 @@ async def test_the_observer_is_told_about_every_post(start: Start) -> None:
         else:
             await created(exchange)
 
-    stage = await start(handler)
-    stage.posts.client.observer = Observer()
+    stage = await start(handler, observer=Observer())
     stage.submit(1, 2, 3)
     await drained(stage)
     body = len(b'{"number":1}')

@@ -16,6 +16,7 @@ import trio
 from attrs import define, field
 from msgspec import structs
 
+from trio_sched.daemon.clients import Clients
 from trio_sched.daemon.extenders.extender_kinds import node_kind, pod_kind
 from trio_sched.daemon.hooks.blocking_hooks import BlockingHooks
 from trio_sched.daemon.hooks.hook_time_limit import HookScopes
@@ -40,7 +41,7 @@ from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.pods.skipped_pods import SkipPodSchedule
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
-from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watching.delivery import Delivery
 from trio_sched.daemon.watching.object_waits import ObjectWaits
@@ -359,6 +360,7 @@ def assemble(
             gates=settings.gates,
             scheduler=scheduler,
             clients={"main": clients.main, "events": clients.events, "leases": clients.leases},
+            requests=clients.request_logs,
             pools={
                 "binding": bind_pool,
                 "pod_status_patch": status_patch_pool,

@@ -6,6 +6,7 @@ The rules are in `engine.lease_rules`; this module waits, and reads and writes t
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from random import Random
@@ -14,6 +15,7 @@ import trio
 from attrs import define, evolve
 
 from trio_sched.config.schema import LeaderElection
+from trio_sched.daemon.clients import WritePermit
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.writes.scheduler_events import LeaseEvent, became_leader, stopped_leading
@@ -22,7 +24,7 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import quote
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.errors import KubeClientError, NotFound, WriteNotPermitted
+from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.kube_client.leases import StoredLease, record_of
 from trio_sched.kube_client.watch import list_and_watch
@@ -60,6 +62,8 @@ class LeaderElector:
     record_event: Callable[[LeaseEvent], None]
     """Records that this candidate has become the leader, or is no longer."""
     metrics: MetricRecorder
+    permit: WritePermit
+    """Is kept in step with what is known of the lease."""
     _stored: StoredLease | None = None
     _observed: ObservedRecord | None = None
 
@@ -83,20 +87,6 @@ class LeaderElector:
     @property
     def _request_seconds(self) -> float:
         return max(1.0, self._renew_deadline_seconds / 2)
-
-    def check_write(self) -> None:
-        """Check that no other candidate can lead at this moment.
-
-        A process that was stopped, or whose machine slept, goes on where it was; its lease has expired meanwhile.
-
-        Raises:
-            WriteNotPermitted: the lease is not held, or was not renewed within the renew deadline.
-        """
-        observed = self._observed
-        if observed is None or not self._candidate.holds(observed):
-            raise WriteNotPermitted(f"the lease {self.lock} is not held by this process")
-        if trio.current_time() - observed.at > self._renew_deadline_seconds:
-            raise WriteNotPermitted(f"the lease {self.lock} was not renewed in time")
 
     # --- leading ---------------------------------------------------------------------------------------------------
 
@@ -132,7 +122,7 @@ class LeaderElector:
                 await work()
                 nursery.cancel_scope.cancel()
         except* LeaderElectionLost:
-            self._observed = None
+            self._know(None)
             raise
         finally:
             self.metrics.leads = False
@@ -274,7 +264,8 @@ class LeaderElector:
                 timeout_seconds=self._request_seconds,
             )
         except NotFound:
-            self._stored = self._observed = None
+            self._stored = None
+            self._know(None)
             return
         self._remember(stored)
 
@@ -299,10 +290,16 @@ class LeaderElector:
 
     def _observe(self, spec: LeaseSpec, record: bytes) -> None:
         now = trio.current_time()
-        if self._observed is None:
-            self._observed = ObservedRecord(spec, record, now)
+        known = self._observed
+        self._know(ObservedRecord(spec, record, now) if known is None else known.observe(spec, record, now))
+
+    def _know(self, observed: ObservedRecord | None) -> None:
+        """*observed* is the newest that is known of the lease."""
+        self._observed = observed
+        if observed is not None and self._candidate.holds(observed):
+            self.permit.until = observed.at + self._renew_deadline_seconds
         else:
-            self._observed = self._observed.observe(spec, record, now)
+            self.permit.until = -math.inf
 
     async def _release(self) -> None:
         """Release the lease, so that another candidate can acquire it at once.

@@ -1,4 +1,4 @@
-"""What the daemon runs, and through which connections."""
+"""What the daemon runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,8 @@ from trio_sched.daemon.plugins.plugin_trace import TraceSelector
 from trio_sched.engine.hooks.failure_policy import FailurePolicy
 from trio_sched.engine.queue.scheduling_queue import MAX_IN_UNSCHEDULABLE_SECONDS
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
-from trio_sched.kube_client.connection import KubeClient
 
 if TYPE_CHECKING:
-    import httpx
-
-    from trio_sched.daemon.plugins.plugin_http import HttpTransport
     from trio_sched.daemon.serving_settings import ServingSettings
 
 
@@ -45,16 +41,3 @@ class DaemonSettings:
     trace_plugins: TraceSelector | None = None
     """The pods for which calls of plugins are logged."""
     metrics: MetricsOptions = field(factory=MetricsOptions)
-
-
-@frozen(kw_only=True)
-class Clients:
-    """Connections to the API server; separate, so that a backlog of one does not hold up the others."""
-
-    main: KubeClient
-    events: KubeClient
-    leases: KubeClient
-    to_extenders: httpx.AsyncBaseTransport | None = None
-    """Carries the requests to extenders that live in this process; None for real connections."""
-    of_plugins: HttpTransport | None = None
-    """Carries the requests of plugins to other servers; None for real connections."""

@@ -90,9 +90,8 @@ async def _run(
         random=assembly.random,
         record_event=assembly.recorder.record_on_lease,
         metrics=assembly.metrics.recorder,
+        permit=clients.write_permit,
     )
-    if election.leader_elect:
-        clients.main.check_write = elector.check_write
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
         served = _serve(assembly, services, stop)

@@ -96,8 +96,8 @@ class KubeClient:
     request_seconds: float
     reachability: Reachability
     _transport: httpx.AsyncBaseTransport | None = None
-    observer: RequestObserver | None = field(init=False, default=None)
-    check_write: Callable[[], None] | None = field(init=False, default=None)
+    observer: RequestObserver | None = None
+    check_write: Callable[[], None] | None = None
     _http: httpx.AsyncClient | None = field(init=False, default=None)
     _prefix: bytes = field(init=False)
     _headers: bytes = field(init=False, default=b"")
@@ -370,6 +370,8 @@ async def connect(
     transport: httpx.AsyncBaseTransport | None = None,
     caller: Caller | None = None,
     reachability: Reachability | None = None,
+    observer: RequestObserver | None = None,
+    check_write: Callable[[], None] | None = None,
 ) -> AsyncGenerator[KubeClient, None]:
     """Open a client for the server of *settings*; nothing is sent before the first request.
 
@@ -384,6 +386,8 @@ async def connect(
         caller: sends what goes through no httpx client, which is nearly everything; the rest needs *transport*, too.
         reachability: of the server, for all clients that are given it; there is a `Heartbeat` for them then, which ends
             with the first of them.
+        observer: see `KubeClient`.
+        check_write: likewise.
 
     Raises:
         KubeconfigError: a certificate, key or proxy is not usable.
@@ -415,6 +419,8 @@ async def connect(
         request_seconds,
         reachability or Reachability(),
         transport,
+        observer,
+        check_write,
     )
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:

@@ -1,7 +1,7 @@
 """The real daemon on the embedded API server, with simulated kubelets."""
 
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -11,13 +11,13 @@ import click
 import trio
 from attrs import define, evolve, field, frozen
 
-from trio_sched.config.schema import ClientConnection
 from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.clients import Clients, open_clients
 from trio_sched.daemon.memory import freeze_garbage_collector
 from trio_sched.daemon.plugins.plugin_http import BlockingTransport, HttpTransport
 from trio_sched.daemon.pods.waiting_pods import WaitingPod
 from trio_sched.daemon.reload import ReloadRequests
-from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.embedded import EmbeddedCaller
@@ -25,7 +25,6 @@ from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import printable_lines
-from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.explanations import Explanation, explain_pods
 from trio_sched.simulation.history import History
@@ -249,8 +248,8 @@ async def _scheduled(
     async with trio.open_nursery() as cluster:
         await cluster.start(run_cluster, server, controllers)
         cluster.start_soon(arrivals.run, server, plan.leave_out)
-        async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
-            clients = evolve(clients, of_plugins=of_plugins)
+        connections = in_process_clients(server, plan.settings, of_plugins)
+        async with connections as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=server.now)
             await scheduling.start(partial(run_daemon, assembly, stop=stop, reload=reload))
             yield assembly
@@ -343,11 +342,9 @@ class Activity:
         return any(node in nodes and not is_unreachable(nodes[node].fields) for node in set(self._ending.values()))
 
 
-@asynccontextmanager
-async def in_process_clients(server: ApiServer, settings: DaemonSettings) -> AsyncGenerator[Clients, None]:
-    """Connections to *server*, limited as *settings* say."""
-    limits: ClientConnection = settings.config.client_connection
+def in_process_clients(
+    server: ApiServer, settings: DaemonSettings, of_plugins: HttpTransport | None = None
+) -> AbstractAsyncContextManager[Clients]:
+    """Connections to *server*, limited as *settings* say; *of_plugins* carries the requests of plugins to others."""
     caller = EmbeddedCaller(server, EMBEDDED.server)
-    open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, caller=caller)
-    async with open_client() as main, open_client() as events, open_client() as leases:
-        yield Clients(main=main, events=events, leases=leases)
+    return open_clients(settings.config, EMBEDDED, caller=caller, of_plugins=of_plugins)

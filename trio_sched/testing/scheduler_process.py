@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from random import Random
 from typing import Final
 
@@ -12,15 +11,15 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.clients import open_clients
 from trio_sched.daemon.plugins.plugin_http import HttpTransport
 from trio_sched.daemon.reload import ReloadRefused, ReloadRequests
-from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError, first_leaf
-from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.http.pool import REQUEST_SECONDS
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import ApiServer, InProcessTransport
@@ -157,20 +156,17 @@ class SchedulerProcess:
 
     async def run(self) -> None:
         """Run the scheduler until it ends; called once."""
-        limits = self.settings.config.client_connection
-        settings = ConnectionSettings(server=_SERVER)
-        reach = partial(connect, settings, transport=self._rare_to_api, caller=self._to_api)
-        reach_limited = partial(reach, qps=limits.qps, burst=limits.burst)
+        connections = open_clients(
+            self.settings.config,
+            ConnectionSettings(server=_SERVER),
+            caller=self._to_api,
+            transport=self._rare_to_api,
+            to_extenders=self._to_extenders,
+            of_plugins=self._endpoints,
+        )
         try:
             with self._scope:
-                async with reach_limited() as main, reach_limited() as events, reach() as leases:
-                    clients = Clients(
-                        main=main,
-                        events=events,
-                        leases=leases,
-                        to_extenders=self._to_extenders,
-                        of_plugins=self._endpoints,
-                    )
+                async with connections as clients:
                     self.assembly = assemble(
                         self.settings, clients, random=self._random, wall_clock=self._clock, tracer=self._tracer
                     )

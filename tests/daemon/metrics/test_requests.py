@@ -4,7 +4,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.daemon.metrics.families.exposed import Value
-from trio_sched.daemon.metrics.requests import MAX_METHODS, RequestLog
+from trio_sched.daemon.metrics.requests import MAX_METHODS, RequestLog, RequestLogs
 from trio_sched.daemon.metrics.series import client_series
 from trio_sched.engine.hooks.histogram import Histogram
 from trio_sched.kube_client.connection import KubeClient, connect
@@ -26,9 +26,8 @@ def histogram(found: dict[tuple[str, ...], Value], *key: str) -> Histogram:
 
 
 @pytest.fixture
-def log(client: KubeClient) -> RequestLog:
-    client.observer = log = RequestLog("api.test")
-    return log
+def log(request_logs: RequestLogs) -> RequestLog:
+    return request_logs.of("http://api.test")
 
 
 async def test_requests_are_counted_by_status_and_measured(
@@ -83,8 +82,8 @@ async def test_a_watch_is_measured_to_its_first_byte(
 
 async def test_waiting_for_the_rate_limit_is_measured_apart(api: ApiServer, autojump_clock: MockClock) -> None:
     settings = ConnectionSettings(server="http://api.test")
-    async with connect(settings, qps=1, burst=1, transport=InProcessTransport(api)) as client:
-        client.observer = log = RequestLog("api.test")
+    log = RequestLog("api.test")
+    async with connect(settings, qps=1, burst=1, transport=InProcessTransport(api), observer=log) as client:
         for _ in range(3):
             await client.call(b"GET", PODS)
     found = series(log)
@@ -97,8 +96,8 @@ async def test_waiting_for_the_rate_limit_is_measured_apart(api: ApiServer, auto
 
 async def test_requests_through_httpx_are_requests(api: ApiServer, autojump_clock: MockClock) -> None:
     settings = ConnectionSettings(server="http://api.test")
-    async with connect(settings, qps=1, burst=1, transport=InProcessTransport(api)) as client:
-        client.observer = log = RequestLog("api.test")
+    log = RequestLog("api.test")
+    async with connect(settings, qps=1, burst=1, transport=InProcessTransport(api), observer=log) as client:
         await client.http.get(PODS.decode())
         await client.http.post(PODS.decode(), content=b"nonsense")
         api.stop()

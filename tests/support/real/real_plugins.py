@@ -9,15 +9,14 @@ from typing import Any
 
 import trio
 from attrs import evolve
+from daemon_clients import open_unlimited
 from real_servers import Server
 
 from contrib.benchmarks.real.servers import SCHEDULER_TOKEN
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.permissions import cluster_rules
-from trio_sched.daemon.settings import Clients
 from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.testing.cluster_settings import cluster_settings
 
@@ -27,11 +26,8 @@ async def daemon_with(server: Server, plugins: Sequence[Any], config: str | None
     """Run a daemon with *plugins*, which has the permissions that are computed from what these declare."""
     settings = evolve(cluster_settings(config, DEFAULT_GATES, plugins, False), identity="me")
     tls = TlsSettings(ca_file=str(server.files.server.authority))
-    reach = partial(
-        connect, ConnectionSettings(server=server.url, tls=tls, token=SCHEDULER_TOKEN), qps=1000, burst=1000
-    )
-    async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as nursery:
-        clients = Clients(main=main, events=events, leases=leases)
+    connection = ConnectionSettings(server=server.url, tls=tls, token=SCHEDULER_TOKEN)
+    async with open_unlimited(settings.config, connection) as clients, trio.open_nursery() as nursery:
         assembly = assemble(settings, clients, random=Random(0), wall_clock=lambda: datetime.now(UTC))
         await _grant(server, [rule.as_manifest() for rule in cluster_rules(assembly.loaded)])
         stop = trio.Event()

@@ -37,13 +37,14 @@ from trio_sched.cli.startup.start_log import (
 )
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.clients import open_clients
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.logs.log_lines import line_handler
 from trio_sched.daemon.logs.log_queue import drain_logs
 from trio_sched.daemon.logs.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.plugins.plugin_trace import BadTraceSelector, TraceSelector
 from trio_sched.daemon.reload import ReloadRequests, digest_of
-from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.shutdown_watchdog import wait_for_overdue_hooks
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
@@ -54,7 +55,6 @@ from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.durations import format_duration
 from trio_sched.go.text import printable_lines, shortened
-from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.reachability import Reachability
 from trio_sched.objects.timestamps import SECOND_NS
@@ -218,7 +218,8 @@ async def _run_until_signal(
         await nursery.start(stop_on_signal, stop, actions)
         if (handler := line_handler(log)) is not None:
             nursery.start_soon(handler.run)
-        async with open_clients(prepared) as clients, _tracing(traces) as tracer:
+        connections = open_clients(settings.config, prepared.connection, reachability=Reachability())
+        async with connections as clients, _tracing(traces) as tracer:
             assembly = assemble(settings, clients, random=Random(), wall_clock=_now, tracer=tracer)
             actions[signal.SIGUSR2] = assembly.cache_checks.requested.set
             nursery.start_soon(_exit_if_overdue, assembly.ending)
@@ -246,21 +247,6 @@ async def _exit_if_overdue(ending: trio.Event) -> None:
     log.error("Exiting although hooks of plugins still run: they were cancelled and go on", extra={"hooks": hooks})
     drain_logs()
     os._exit(ExitCode.FAILURE)
-
-
-@asynccontextmanager
-async def open_clients(prepared: Prepared) -> AsyncGenerator[Clients, None]:
-    """The connections of the daemon; they are closed when the block is left."""
-    config = prepared.config
-    limits = config.client_connection
-    open_client = partial(connect, prepared.connection, qps=limits.qps, burst=limits.burst, reachability=Reachability())
-    half_of_deadline = config.leader_election.renew_deadline_ns / SECOND_NS / 2
-    async with (
-        open_client() as main,
-        open_client() as events,
-        open_client(component="leader-election", request_seconds=max(1.0, half_of_deadline)) as leases,
-    ):
-        yield Clients(main=main, events=events, leases=leases)
 
 
 def _write(text: str, path: str) -> None:

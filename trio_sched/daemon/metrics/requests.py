@@ -70,3 +70,20 @@ class RequestLog:
     def _add(self, method: bytes) -> RequestsOfMethod:
         key = method if len(self.methods) < MAX_METHODS else b"OTHER"
         return self.methods.setdefault(key, RequestsOfMethod())
+
+
+@define(eq=False)
+class RequestLogs:
+    """A log for each host that requests go to."""
+
+    by_host: dict[str, RequestLog] = field(factory=dict)
+
+    def of(self, server: str) -> RequestLog:
+        """The log of the host of the URL *server*; clients are opened with it as their observer."""
+        host = server.partition("://")[2].partition("/")[0]
+        return self.by_host.setdefault(host, RequestLog(host))
+
+    def reset(self) -> None:
+        """Forget everything."""
+        for log in self.by_host.values():
+            log.reset()

@@ -15,6 +15,7 @@ from attrs import define, field
 from hypercorn.typing import ASGIFramework
 
 from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.metrics.requests import RequestLogs
 from trio_sched.daemon.serving.application import Application
 from trio_sched.daemon.serving.authentication.access import AccessControl
 from trio_sched.daemon.serving.authentication.authentication import Authentication, Authenticator
@@ -66,9 +67,7 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
             return
         await trio.to_thread.run_sync(certificates.load)
         nursery = await resources.enter_async_context(trio.open_nursery())
-        clients = await resources.enter_async_context(_review_clients(settings))
-        for client in filter(None, clients):
-            assembly.metrics.observe(client)
+        clients = await resources.enter_async_context(_review_clients(settings, assembly.metrics.requests))
         liveness = Liveness(assembly)
         proxies = FrontProxyAuthenticator(
             Authorities(), reads_uid=assembly.settings.gates.features.remote_request_header_uid
@@ -92,7 +91,7 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
 
 @asynccontextmanager
 async def _review_clients(
-    settings: ServingSettings,
+    settings: ServingSettings, logs: RequestLogs
 ) -> AsyncGenerator[tuple[KubeClient | None, KubeClient | None], None]:
     """The connections for authentication and authorization, where they are configured."""
     async with AsyncExitStack() as opened:
@@ -101,7 +100,13 @@ async def _review_clients(
             if connection is None:
                 return None
             return await opened.enter_async_context(
-                connect(connection, qps=REVIEW_QPS, burst=REVIEW_BURST, request_seconds=REVIEW_SECONDS)
+                connect(
+                    connection,
+                    qps=REVIEW_QPS,
+                    burst=REVIEW_BURST,
+                    request_seconds=REVIEW_SECONDS,
+                    observer=logs.of(connection.server),
+                )
             )
 
         yield await client(settings.authentication.connection), await client(settings.authorization.connection)

@@ -79,7 +79,7 @@ class Collection:
             scheduler_series.cache(scheduler, recorder),
             scheduler_series.tasks(sources.binding, sources.pools),
             scheduler_series.watches(sources.reflectors),
-            client_series.requests(sources.logs),
+            client_series.requests(sources.requests.by_host.values()),
             client_series.clients(sources.clients),
             client_series.election(recorder),
             sources.serving.collect(),

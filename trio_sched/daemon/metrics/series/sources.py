@@ -10,7 +10,7 @@ from attrs import define, field
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.metrics.requests import RequestLog
+from trio_sched.daemon.metrics.requests import RequestLogs
 from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.metrics.series.serving import HealthChecks, ServingMetrics
 from trio_sched.daemon.writes.work_pool import Jobs
@@ -29,6 +29,8 @@ class Sources:
     scheduler: Scheduler
     clients: Mapping[str, KubeClient]
     """By their names in metrics."""
+    requests: RequestLogs
+    """The requests of these clients, and of those that ask about the clients of the endpoints."""
     pools: Mapping[str, Jobs]
     """Likewise."""
     binding: Callable[[], int]
@@ -48,19 +50,8 @@ class Sources:
     """The one of pods."""
     serving: ServingMetrics = field(factory=ServingMetrics, init=False)
     health_checks: HealthChecks = field(factory=HealthChecks, init=False)
-    logs: list[RequestLog] = field(factory=list, init=False)
-    """The requests of each client."""
     shows_information: bool = field(default=True, init=False)
     """Whether this build is described; not after a reset."""
-
-    def __attrs_post_init__(self) -> None:
-        for client in self.clients.values():
-            self.observe(client)
-
-    def observe(self, client: KubeClient) -> None:
-        """Count the requests of *client* too."""
-        client.observer = log = RequestLog(client.settings.server.partition("://")[2].partition("/")[0])
-        self.logs.append(log)
 
     def reset(self) -> None:
         """Forget what was counted under labels, as kube-scheduler does, and what describes this build."""
@@ -73,5 +64,4 @@ class Sources:
             pool.times.reset()
         self.serving.reset()
         self.of_plugins.reset()
-        for log in self.logs:
-            log.reset()
+        self.requests.reset()

@@ -1,0 +1,116 @@
+"""The daemon's connections to the API server, opened with what counts their requests and what permits writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import define, field, frozen
+
+from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.metrics.requests import RequestLogs
+from trio_sched.kube_client.connection import KubeClient, connect
+from trio_sched.kube_client.errors import WriteNotPermitted
+from trio_sched.kube_client.http.caller import Caller
+from trio_sched.kube_client.reachability import Reachability
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.objects.timestamps import SECOND_NS
+
+if TYPE_CHECKING:
+    import httpx
+
+    from trio_sched.daemon.plugins.plugin_http import HttpTransport
+
+
+@define(eq=False)
+class WritePermit:
+    """Until when this process may write, as it holds the lease *lock*; the leader elector sets it."""
+
+    lock: str
+    """``namespace/name``."""
+    until: float = field(default=-math.inf, init=False)
+    """By trio's clock; minus infinity: the lease is not held."""
+
+    def check(self) -> None:
+        """Check that no other candidate can lead at this moment.
+
+        A process that was stopped, or whose machine slept, goes on where it was; its lease has expired meanwhile.
+
+        Raises:
+            WriteNotPermitted: the lease is not held, or was not renewed within the renew deadline.
+        """
+        if trio.current_time() > self.until:
+            why = "is not held by this process" if self.until == -math.inf else "was not renewed in time"
+            raise WriteNotPermitted(f"the lease {self.lock} {why}")
+
+
+@frozen(kw_only=True)
+class Clients:
+    """Connections to the API server; separate, so that a backlog of one does not hold up the others."""
+
+    main: KubeClient
+    events: KubeClient
+    leases: KubeClient
+    write_permit: WritePermit
+    """Without it *main* writes nothing, if a leader is elected."""
+    request_logs: RequestLogs
+    """Count the requests of all of them."""
+    to_extenders: httpx.AsyncBaseTransport | None = None
+    """Carries the requests to extenders that live in this process; None for real connections."""
+    of_plugins: HttpTransport | None = None
+    """Carries the requests of plugins to other servers; None for real connections."""
+
+
+@asynccontextmanager
+async def open_clients(
+    config: SchedulerConfig,
+    connection: ConnectionSettings,
+    *,
+    caller: Caller | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    reachability: Reachability | None = None,
+    to_extenders: httpx.AsyncBaseTransport | None = None,
+    of_plugins: HttpTransport | None = None,
+) -> AsyncGenerator[Clients, None]:
+    """Open the connections of a daemon; they are closed when the block is left.
+
+    Args:
+        config: says how much may be sent, and whether a leader is elected.
+        connection: of the API server.
+        caller: see `connect`, as of *transport* and *reachability*.
+        transport: likewise.
+        reachability: likewise.
+        to_extenders: see `Clients`, as of *of_plugins*.
+        of_plugins: likewise.
+    """
+    limits, election = config.client_connection, config.leader_election
+    logs, permit = RequestLogs(), WritePermit(f"{election.resource_namespace}/{election.resource_name}")
+    open_client = partial(
+        connect,
+        connection,
+        qps=limits.qps,
+        burst=limits.burst,
+        caller=caller,
+        transport=transport,
+        reachability=reachability,
+        observer=logs.of(connection.server),
+    )
+    request_seconds = max(1.0, election.renew_deadline_ns / SECOND_NS / 2)
+    async with (
+        open_client(check_write=permit.check if election.leader_elect else None) as main,
+        open_client() as events,
+        open_client(component="leader-election", request_seconds=request_seconds) as leases,
+    ):
+        yield Clients(
+            main=main,
+            events=events,
+            leases=leases,
+            write_permit=permit,
+            request_logs=logs,
+            to_extenders=to_extenders,
+            of_plugins=of_plugins,
+        )
