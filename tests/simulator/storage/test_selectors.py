@@ -6,7 +6,6 @@ from trio_sched.simulator.storage.selectors import (
     both,
     field_selector,
     label_selector,
-    matches_label_selector,
 )
 
 
@@ -86,20 +85,3 @@ def test_both_selects_what_each_selects() -> None:
     assert chosen({"metadata": {"name": "p", "labels": {"app": "x"}}})
     assert not chosen({"metadata": {"name": "q", "labels": {"app": "x"}}})
     assert both(None, None) is None
-
-
-@pytest.mark.parametrize(
-    ("selector", "selected"),
-    [
-        (None, False),
-        ({}, True),
-        ({"matchLabels": {"a": "1"}}, True),
-        ({"matchLabels": {"a": "2"}}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False),
-    ],
-)
-def test_label_selector_objects_select_as_documented(selector: Json | None, selected: bool) -> None:
-    assert matches_label_selector(selector, {"a": "1"}) is selected

@@ -89,29 +89,6 @@ def _over_labels(terms: list[Callable[[Json], bool]]) -> Predicate:
     return selects
 
 
-def matches_label_selector(selector: Json | None, labels: Json) -> bool:
-    """Whether a ``metav1.LabelSelector`` selects *labels*: an empty one everything, a missing one nothing."""
-    if selector is None:
-        return False
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(key) != value:
-            return False
-    for rule in selector.get("matchExpressions") or ():
-        key, values = rule["key"], rule.get("values") or ()
-        match rule["operator"]:
-            case "In":
-                holds = labels.get(key) in values
-            case "NotIn":
-                holds = labels.get(key) not in values
-            case "Exists":
-                holds = key in labels
-            case _:
-                holds = key not in labels
-        if not holds:
-            return False
-    return True
-
-
 def _path(*steps: str, default: str = "") -> Callable[[Json], str]:
     def read(fields: Json) -> str:
         value: Any = fields

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.pods import template_problems
 from trio_sched.simulator.validation.core.volume_claims import claim_spec_problems
@@ -16,7 +17,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     required,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.label_matching import matches_labels
 from trio_sched.simulator.validation.meta.metadata import immutable, label_problems
 from trio_sched.simulator.validation.meta.numbers import amount, amount_problems, negative_problems
 from trio_sched.simulator.validation.meta.selectors import label_selector_problems

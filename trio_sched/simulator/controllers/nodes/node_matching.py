@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from trio_sched.simulator.label_matching import holds
 from trio_sched.simulator.raw_objects import Json
 
 
@@ -47,16 +48,10 @@ def _term_matches(term: Json, labels: Mapping[str, str], fields: Mapping[str, st
 
 
 def _matches(rule: Json, values: Mapping[str, str]) -> bool:
+    if (plain := holds(rule, values)) is not None:
+        return plain
     found, wanted = values.get(rule.get("key") or ""), rule.get("values") or ()
     match rule.get("operator"):
-        case "In":
-            return found is not None and found in wanted
-        case "NotIn":
-            return found is None or found not in wanted
-        case "Exists":
-            return found is not None
-        case "DoesNotExist":
-            return found is None
         case "Gt":
             return _compares(found, wanted, lambda one, other: one > other)
         case "Lt":
@@ -64,9 +59,9 @@ def _matches(rule: Json, values: Mapping[str, str]) -> bool:
     return False
 
 
-def _compares(found: str | None, wanted: Iterable[str], holds: Callable[[int, int], bool]) -> bool:
+def _compares(found: str | None, wanted: Iterable[str], compare: Callable[[int, int], bool]) -> bool:
     try:
         (limit,) = wanted
-        return found is not None and holds(int(found), int(limit))
+        return found is not None and compare(int(found), int(limit))
     except ValueError:
         return False

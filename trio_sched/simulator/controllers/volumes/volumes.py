@@ -24,9 +24,9 @@ from trio_sched.simulator.controllers.volumes.volume_shapes import (
     provisioning_failed,
 )
 from trio_sched.simulator.errors.status_errors import ApiError
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
-from trio_sched.simulator.storage.selectors import matches_label_selector
 
 PROVISION_SECONDS = "trio-sched.dev/provision-seconds"
 """Annotation of a storage class: how long provisioning a volume of it takes."""
@@ -276,5 +276,5 @@ def _can_be_bound(volume: StoredObject, claim: StoredObject) -> bool:
         and "claimRef" not in volume.fields["spec"]
         and class_name(volume) == class_name(claim)
         and fits(volume, claim)
-        and (selector is None or matches_label_selector(selector, labels))
+        and (selector is None or matches_labels(selector, labels))
     )

@@ -9,9 +9,9 @@ from trio_sched.simulator.controllers.workloads.controlled_objects import contro
 from trio_sched.simulator.controllers.workloads.rollout_sizes import scaled, status_of
 from trio_sched.simulator.controllers.workloads.workload_controller import REACT_SECONDS, WorkloadController
 from trio_sched.simulator.kubelets.pod_states import is_ready, is_terminating, unix_time
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, Collection, StoredObject
-from trio_sched.simulator.storage.selectors import matches_label_selector
 
 _SCALABLE: Final = {
     ("apps/v1", "ReplicaSet"): "replicasets.apps",
@@ -73,10 +73,10 @@ class DisruptionController(WorkloadController):
         selecting = []
         for budget in budgets.in_order(metadata["namespace"]):
             selector = budget.fields["spec"].get("selector")
-            if matches_label_selector(selector, metadata.get("labels") or {}):
+            if matches_labels(selector, metadata.get("labels") or {}):
                 selecting.append(budget)
                 self.plan(budget.key)
-            elif matches_label_selector(selector, before or {}):
+            elif matches_labels(selector, before or {}):
                 self.plan(budget.key)
         if len(selecting) > 1:
             self._steps.plan(self._tell_of_several, change.current.key, REACT_SECONDS)
@@ -88,7 +88,7 @@ class DisruptionController(WorkloadController):
             return
         metadata = pod.fields["metadata"]
         for budget in self.server.store.collection(self.resource.collection).in_order(metadata["namespace"]):
-            if matches_label_selector(budget.fields["spec"].get("selector"), metadata.get("labels") or {}):
+            if matches_labels(budget.fields["spec"].get("selector"), metadata.get("labels") or {}):
                 which = f'Pod "{metadata["namespace"]}"/"{metadata["name"]}"'
                 name = budget.fields["metadata"]["name"]
                 why = f'{which} matches multiple PodDisruptionBudgets.  Chose "{name}" arbitrarily.'
@@ -108,7 +108,7 @@ class DisruptionController(WorkloadController):
         pods = [
             pod
             for pod in self.server.store.collection("pods").in_order(metadata["namespace"])
-            if matches_label_selector(spec.get("selector"), pod.fields["metadata"].get("labels") or {})
+            if matches_labels(spec.get("selector"), pod.fields["metadata"].get("labels") or {})
         ]
         if not pods:
             self.tell(stored, "NoPods", "No matching pods found")

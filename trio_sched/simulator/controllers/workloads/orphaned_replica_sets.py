@@ -9,11 +9,11 @@ from trio_sched.simulator.controllers.workloads.deployments import REVISION, TEM
 from trio_sched.simulator.controllers.workloads.rollout_sizes import annotations_of, replicas_of
 from trio_sched.simulator.controllers.workloads.workload_controller import owner_reference
 from trio_sched.simulator.kubelets.pod_states import is_active
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject, copied
 from trio_sched.simulator.storage.resource_types import ResourceType
-from trio_sched.simulator.storage.selectors import matches_label_selector
 
 _SETS = "replicasets.apps"
 
@@ -37,7 +37,7 @@ def restore_replica_sets(state: ClusterState) -> None:
             mine = {
                 uid: pods
                 for uid, pods in missing.items()
-                if matches_label_selector(selector, pods[0].fields["metadata"].get("labels") or {})
+                if matches_labels(selector, pods[0].fields["metadata"].get("labels") or {})
                 and TEMPLATE_HASH in (pods[0].fields["metadata"].get("labels") or {})
             }
             _restore(state, resource, deployment, mine)

@@ -15,10 +15,10 @@ from trio_sched.simulator.kubelets.pod_states import (
     is_terminating,
     unavailable_for,
 )
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
-from trio_sched.simulator.storage.selectors import matches_label_selector
 
 _MOST_AT_ONCE = 500
 """As many pods one look at a ReplicaSet creates or deletes."""
@@ -107,7 +107,7 @@ class ReplicaSetController(WorkloadController):
         return sum(
             is_terminating(pod.fields)
             and not is_finished(pod.fields)
-            and matches_label_selector(selector, pod.fields["metadata"].get("labels") or {})
+            and matches_labels(selector, pod.fields["metadata"].get("labels") or {})
             for pod in self.pods.of(stored.fields["metadata"]["uid"])
         )
 

@@ -13,12 +13,12 @@ from trio_sched.simulator.controllers.work_queue import WorkQueue
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import is_terminating
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.defaults import pod_defaults
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
 from trio_sched.simulator.storage.resource_types import ResourceType
-from trio_sched.simulator.storage.selectors import matches_label_selector
 
 REACT_SECONDS = 0.1
 """How long a controller takes to notice a change."""
@@ -143,7 +143,7 @@ class WorkloadController(Controller):
 
         def selects(one: StoredObject) -> bool:
             labels = one.fields["metadata"].get("labels") or {}
-            return matches_label_selector(selector, labels) and (member is None or member(one.fields))
+            return matches_labels(selector, labels) and (member is None or member(one.fields))
 
         mine = []
         for one in objects.of(metadata["uid"]):
@@ -264,7 +264,7 @@ class WorkloadController(Controller):
             return
         namespace = change.current.fields["metadata"].get("namespace") or ""
         for stored in self.server.store.collection(self.resource.collection).in_order(namespace):
-            if matches_label_selector(self.selector_of(stored.fields), labels):
+            if matches_labels(self.selector_of(stored.fields), labels):
                 self.plan(stored.key)
 
     def selector_of(self, fields: Json) -> Json | None:

@@ -8,12 +8,12 @@ import math
 
 from attrs import frozen
 
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
-from trio_sched.simulator.storage.selectors import matches_label_selector
 
 _PROCESSING_SECONDS = 10
 """After how long to try again when the controller of budgets has not seen one."""
@@ -54,7 +54,7 @@ def allowance(state: ClusterState, budget: StoredObject) -> Allowance:
         metadata, pod_status = pod.fields["metadata"], pod.fields.get("status") or {}
         if is_finished(pod.fields):
             continue
-        if matches_label_selector(spec.get("selector"), metadata.get("labels") or {}):
+        if matches_labels(spec.get("selector"), metadata.get("labels") or {}):
             expected += 1
             healthy += "deletionTimestamp" not in metadata and _ready(pod_status)
     if spec.get("maxUnavailable") is not None:

@@ -10,13 +10,13 @@ from trio_sched.simulator.endpoints.subresources.disruption import Allowance, al
 from trio_sched.simulator.endpoints.writing import delete_options
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, conflict, precondition_failed
 from trio_sched.simulator.errors.targets import Target
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, require, write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
-from trio_sched.simulator.storage.selectors import matches_label_selector
 
 _SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 
@@ -163,7 +163,7 @@ def _check_budget(state: ClusterState, namespace: str, name: str, fields: Json, 
     budgets = [
         budget
         for budget in state.store.collection("poddisruptionbudgets.policy").in_order(namespace)
-        if matches_label_selector(budget.fields["spec"].get("selector"), labels)
+        if matches_labels(budget.fields["spec"].get("selector"), labels)
     ]
     if not budgets:
         return

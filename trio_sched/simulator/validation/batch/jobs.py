@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.go.text import quote
+from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.batch.cron import schedule_problem
@@ -21,7 +22,6 @@ from trio_sched.simulator.validation.meta.field_problems import (
     too_many,
     unsupported,
 )
-from trio_sched.simulator.validation.meta.label_matching import matches_labels
 from trio_sched.simulator.validation.meta.metadata import immutable
 from trio_sched.simulator.validation.meta.numbers import negative_problems
 from trio_sched.simulator.validation.meta.selectors import label_selector_problems
