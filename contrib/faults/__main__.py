@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import trio
 
-from contrib.benchmarks.real.servers import Assets, AssetsMissing, find_assets
+from contrib.control_plane.servers import Assets, AssetsMissing, find_assets
 from contrib.faults.checks import problems_of
 from contrib.faults.cluster import TRIO_SCHED, Cluster, NotBound, cluster
 from contrib.faults.faults import FAULTS, Fault

@@ -16,11 +16,13 @@ from typing import Any
 import httpx
 import msgspec
 import trio
+import trustme
 from attrs import define, evolve, field
 
-from contrib.benchmarks.real.servers import SCHEDULER_TOKEN, Assets, free_port
 from contrib.benchmarks.scheduler_process import write_kubeconfig
-from contrib.faults.control_plane import ControlPlane, Server, control_plane
+from contrib.control_plane.control_plane import ControlPlane, control_plane
+from contrib.control_plane.server_process import ServerProcess
+from contrib.control_plane.servers import SCHEDULER_TOKEN, Assets, ServerFiles, free_port
 from contrib.faults.load import POD_PATH, Load, node_manifests, pod_manifest
 from contrib.faults.relay import Relay
 from trio_sched.kube_client.connection import JSON
@@ -30,6 +32,7 @@ POLL_SECONDS = 0.01
 BIND_SECONDS = 300.0
 """A pod that is not bound after so long is not waited for any longer."""
 TRIO_SCHED = (sys.executable, "-m", "trio_sched")
+_CLIENT_AUTHORITY = "clients.pem"
 OPEN_PATHS = "/healthz,/readyz,/livez,/metrics,/debug/*"
 
 
@@ -43,13 +46,15 @@ class Cluster:
 
     plane: ControlPlane
     relay: Relay
-    scheduler: Server
+    scheduler: ServerProcess
     folder: Path
     random: Random
     secure_port: int
     is_ours: bool
     """Whether the scheduler is trio-sched."""
     load: Load
+    client_authority: trustme.CA
+    """Signs certificates of clients that the API server takes."""
     has_endpoints: bool = True
     """Whether the scheduler answers requests of anybody, and its log can be read."""
     answers: list[str] = field(init=False, factory=list)
@@ -57,6 +62,22 @@ class Cluster:
     problems: list[str] = field(init=False, factory=list)
     """What a fault has found not to hold."""
     _numbers: Callable[[], int] = field(init=False, factory=lambda: itertools.count().__next__)
+
+    @property
+    def client_authority_file(self) -> Path:
+        """The certificate of the authority of clients that the API server trusts."""
+        return self.folder / _CLIENT_AUTHORITY
+
+    def replace_serving_certificate(self) -> bytes:
+        """Write a certificate of a new authority for the API server; returns the authority's.
+
+        The bundle of the scheduler is not changed: that is done when it is, a moment later, in a cluster.
+        """
+        authority = trustme.CA()
+        leaf = authority.issue_cert("127.0.0.1", "localhost")
+        leaf.cert_chain_pems[0].write_to_path(self.plane.files.certificate)
+        leaf.private_key_pem.write_to_path(self.plane.files.key)
+        return authority.cert_pem.bytes()
 
     @property
     def authority(self) -> Path:
@@ -145,7 +166,17 @@ class Cluster:
 @asynccontextmanager
 async def cluster(assets: Assets, folder: Path, command: Sequence[str], *, seed: int) -> AsyncIterator[Cluster]:
     """A cluster with *command* as its scheduler, which has bound a pod."""
-    async with control_plane(assets, folder) as plane:
+    files, client_authority = ServerFiles.write(folder), trustme.CA()
+    client_authority.cert_pem.write_to_path(folder / _CLIENT_AUTHORITY)
+    # The certificate of the server is replaced in some faults, the key for the tokens of service accounts is not.
+    signing_key = folder / "tokens.key"
+    signing_key.write_bytes(files.key.read_bytes())
+    flags = [
+        f"--service-account-key-file={signing_key}",
+        f"--service-account-signing-key-file={signing_key}",
+        f"--client-ca-file={folder / _CLIENT_AUTHORITY}",
+    ]
+    async with control_plane(assets, files, folder, flags=flags, end_with=signal.SIGKILL) as plane:
         relay = Relay(plane.port)
         async with relay.running():
             secure_port = free_port()
@@ -157,6 +188,10 @@ async def cluster(assets: Assets, folder: Path, command: Sequence[str], *, seed:
             )
             scheduler = Server(scheduler_command(command, folder, secure_port), folder / "scheduler.log")
             here = Cluster(
+
+
+            scheduler = ServerProcess(scheduler_command(command, folder, secure_port), folder / "scheduler.log")
+            here = World(
                 plane,
                 relay,
                 scheduler,
@@ -165,6 +200,7 @@ async def cluster(assets: Assets, folder: Path, command: Sequence[str], *, seed:
                 secure_port,
                 command == TRIO_SCHED,
                 Load(plane.admin, Random(seed)),
+                client_authority,
             )
             here.authority.write_bytes(plane.files.authority.read_bytes())
             for path, manifest in node_manifests():

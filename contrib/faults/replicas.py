@@ -11,10 +11,13 @@ import httpx
 import trio
 from attrs import define, field
 
-from contrib.benchmarks.real.servers import SCHEDULER_TOKEN, free_port
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.faults.cluster import Cluster, eventually, scheduler_command
 from contrib.faults.control_plane import Server
+
+
+from contrib.control_plane.server_process import ServerProcess
+from contrib.control_plane.servers import SCHEDULER_TOKEN, free_port
 from contrib.faults.relay import Relay
 
 REPLICAS = 3
@@ -26,7 +29,7 @@ POLL_SECONDS = 0.05
 class Replica:
     """One of the schedulers, behind a relay of its own."""
 
-    server: Server
+    server: ServerProcess
     relay: Relay
     secure_port: int
 
@@ -101,7 +104,7 @@ async def _run_replica(
         _write_kubeconfig(here, folder, relay)
         port = free_port()
         program = here.scheduler.command[: 3 if here.is_ours else 1]
-        server = Server(scheduler_command(program, folder, port, leader_elect=True), folder / "scheduler.log")
+        server = ServerProcess(scheduler_command(program, folder, port, leader_elect=True), folder / "scheduler.log")
         await server.start()
         task_status.started(Replica(server, relay, port))
         await trio.sleep_forever()

@@ -70,7 +70,7 @@ async def suspend_etcd(here: Cluster, *, seconds: float) -> None:
 
 async def replace_authority(here: Cluster) -> None:
     """The API server gets a certificate of another authority; the bundle of the scheduler is replaced afterwards."""
-    authority = here.plane.replace_serving_certificate()
+    authority = here.replace_serving_certificate()
     await restart_api_server(here, number=signal.SIGTERM)
     await trio.sleep(5)
     here.authority.write_bytes(authority)
@@ -79,14 +79,14 @@ async def replace_authority(here: Cluster) -> None:
 async def authority_first(here: Cluster) -> None:
     """The bundle has both authorities before the API server gets its new certificate."""
     former = here.authority.read_bytes()
-    authority = here.plane.replace_serving_certificate()
+    authority = here.replace_serving_certificate()
     here.authority.write_bytes(former + authority)
     await restart_api_server(here, number=signal.SIGTERM)
 
 
 async def bundle_in_pieces(here: Cluster) -> None:
     """The same as `replace_authority`, but the bundle is written slowly, with a time when it is no certificate."""
-    authority = here.plane.replace_serving_certificate()
+    authority = here.replace_serving_certificate()
     await restart_api_server(here, number=signal.SIGTERM)
     here.authority.write_bytes(b"")
     await trio.sleep(1)
@@ -186,7 +186,7 @@ async def replace_client_authority(here: Cluster) -> float:
         leaf.cert_chain_pems[0].write_to_path(certificate)
         leaf.private_key_pem.write_to_path(key)
 
-    write_client(here.plane.client_authority)
+    write_client(here.client_authority)
     usual = here.kubeconfig.read_bytes()
     server = f"https://127.0.0.1:{here.relay.port}"
     write_kubeconfig(
@@ -195,11 +195,11 @@ async def replace_client_authority(here: Cluster) -> float:
     try:
         async with here.changed_scheduler():
             authority = trustme.CA()
-            authority.cert_pem.write_to_path(here.plane.client_authority_file)
+            authority.cert_pem.write_to_path(here.client_authority_file)
             await restart_api_server(here, number=signal.SIGTERM)
             await trio.sleep(3)
             write_client(authority)
-            here.plane.client_authority = authority
+            here.client_authority = authority
             measured = await here.seconds_to_bind()
             here.kubeconfig.write_bytes(usual)
     finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, field
 
-from contrib.benchmarks.real.servers import Assets
+from contrib.control_plane.servers import Assets
 
 if TYPE_CHECKING:
     from contrib.faults.faults import Fault

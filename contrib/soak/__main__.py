@@ -10,7 +10,7 @@ import sys
 
 import trio
 
-from contrib.benchmarks.real.servers import AssetsMissing, find_assets
+from contrib.control_plane.servers import AssetsMissing, find_assets
 from contrib.soak.real import Minute, soak_real
 from contrib.soak.run import Report, soak
 from contrib.soak.workload import Size

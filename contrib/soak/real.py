@@ -13,7 +13,6 @@ import msgspec
 import trio
 from attrs import define, field, frozen
 
-from contrib.benchmarks.real.servers import SCHEDULER_TOKEN, ApiServer, Assets, ServerFiles, api_server
 from contrib.benchmarks.scheduler_process import (
     TRIO_SCHED,
     SchedulerProcess,
@@ -21,6 +20,8 @@ from contrib.benchmarks.scheduler_process import (
     write_configuration,
     write_kubeconfig,
 )
+from contrib.control_plane.control_plane import ControlPlane, control_plane
+from contrib.control_plane.servers import SCHEDULER_TOKEN, Assets, ServerFiles
 from contrib.soak.real_workload import (
     API_SERVER_FLAGS,
     SCHEDULER_FLAGS,
@@ -105,7 +106,7 @@ async def soak_real(
     with tempfile.TemporaryDirectory(prefix="trio-sched-soak-") as name:
         folder = Path(name)
         files = ServerFiles.write(folder)
-        async with api_server(assets, files, folder, flags=API_SERVER_FLAGS) as server:
+        async with control_plane(assets, files, folder, flags=API_SERVER_FLAGS) as server:
             kubeconfig = folder / "kubeconfig"
             write_kubeconfig(kubeconfig, server=server.url, authority=files.authority, token=SCHEDULER_TOKEN)
             config = write_configuration(folder, kubeconfig)
@@ -136,7 +137,7 @@ async def _soak(churn: Churn, process: SchedulerProcess, minutes: int, show: Cal
 class Churn:
     """Creates and deletes the objects, as users and controllers of a cluster do together."""
 
-    server: ApiServer
+    server: ControlPlane
     pods_per_second: int
     rng: Random
     created: int = field(default=0, init=False)
@@ -207,7 +208,7 @@ class Churn:
         """The body of the response; None if the object is not there."""
         for left in reversed(range(TRIES)):
             try:
-                reply = await self.server.client.request(method, path.encode(), headers=headers, body=body)
+                reply = await self.server.admin.request(method, path.encode(), headers=headers, body=body)
             except ConnectionFailed:  # a busy machine
                 if not left:
                     raise

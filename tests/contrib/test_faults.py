@@ -8,7 +8,7 @@ import pytest
 import trio
 from attrs import evolve
 
-from contrib.benchmarks.real.servers import Assets
+from contrib.control_plane.servers import Assets
 from contrib.faults.faults import FAULTS
 from contrib.faults.relay import Mode, Relay
 from contrib.faults.table import OURS, THEIRS, Outcome, Table

@@ -19,9 +19,9 @@ from contrib.benchmarks.real import compare, measure
 from contrib.benchmarks.real.compare import OURS, THEIRS, Comparison, Results
 from contrib.benchmarks.real.measure import Measured
 from contrib.benchmarks.real.prepare import prepare
-from contrib.benchmarks.real.servers import AssetsMissing, ServerFiles, find_assets
 from contrib.benchmarks.real.workloads import WORKLOADS, prepared_objects
 from contrib.benchmarks.scheduler_process import TRIO_SCHED
+from contrib.control_plane.servers import AssetsMissing, ServerFiles, find_assets
 
 STAND_INS = Path(__file__).parent / "stand_ins"
 EXECUTABLES = ("etcd", "kube-apiserver", "kube-scheduler")

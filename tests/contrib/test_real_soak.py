@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from contrib.benchmarks.real.servers import find_assets
+from contrib.control_plane.servers import find_assets
 from contrib.soak import real
 from contrib.soak.real import Minute, Report, soak_real
 

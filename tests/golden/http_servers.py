@@ -15,7 +15,7 @@ import trio
 from attrs import define, field
 from client_authority import ClientAuthority
 
-from contrib.benchmarks.real.servers import ServerFiles
+from contrib.control_plane.servers import ServerFiles
 from trio_sched.cli.commands.run import daemon_settings
 from trio_sched.cli.flags.flags import parse_flags
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin

@@ -16,10 +16,11 @@ from attrs import asdict, define, field
 
 from contrib.benchmarks.real.measure import Measured, measure
 from contrib.benchmarks.real.prepare import prepare
-from contrib.benchmarks.real.servers import Assets, AssetsMissing, ServerFiles, find_assets
 from contrib.benchmarks.real.workloads import WORKLOADS, Workload
 from contrib.benchmarks.report import Figure, Json
 from contrib.benchmarks.scheduler_process import TRIO_SCHED
+from contrib.control_plane.server_process import ServerDied
+from contrib.control_plane.servers import Assets, AssetsMissing, ServerFiles, find_assets
 from trio_sched.errors import first_leaf
 
 T = TypeVar("T")
@@ -147,8 +148,11 @@ def _run(function: Callable[[], Awaitable[T]]) -> T:
     """Run an asynchronous function; a failure that a person can read is not wrapped in a group."""
     try:
         return trio.run(function)
+    except ServerDied as died:
+        raise SystemExit(str(died)) from None
     except BaseExceptionGroup as group:
-        exits = group.subgroup(SystemExit)
+        exits = group.subgroup((SystemExit, ServerDied))
         if exits is None:
             raise
-        raise first_leaf(exits) from None
+        leaf = first_leaf(exits)
+        raise SystemExit(str(leaf)) if isinstance(leaf, ServerDied) else leaf from None

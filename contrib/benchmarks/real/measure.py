@@ -15,7 +15,6 @@ import trio
 from attrs import frozen
 
 from contrib.benchmarks.real.observer import Observer
-from contrib.benchmarks.real.servers import SCHEDULER_TOKEN, ApiServer, Assets, ServerFiles, api_server
 from contrib.benchmarks.real.workloads import POD_PATH, Workload, pod_to_schedule
 from contrib.benchmarks.scheduler_process import (
     SchedulerProcess,
@@ -23,6 +22,8 @@ from contrib.benchmarks.scheduler_process import (
     write_configuration,
     write_kubeconfig,
 )
+from contrib.control_plane.control_plane import ControlPlane, control_plane
+from contrib.control_plane.servers import SCHEDULER_TOKEN, Assets, ServerFiles
 from trio_sched.kube_client.connection import JSON
 
 TIMEOUT_SECONDS = 1200.0
@@ -65,7 +66,7 @@ async def measure(
     with tempfile.TemporaryDirectory(prefix="trio-sched-bench-") as name:
         folder = Path(name)
         shutil.copytree(prepared / "etcd", folder / "etcd")
-        async with api_server(assets, files, folder) as server:
+        async with control_plane(assets, files, folder) as server:
             kubeconfig = folder / "kubeconfig"
             write_kubeconfig(kubeconfig, server=server.url, authority=files.authority, token=SCHEDULER_TOKEN)
             config = write_configuration(folder, kubeconfig)
@@ -73,14 +74,14 @@ async def measure(
 
 
 async def _measure(
-    server: ApiServer, workload: Workload, config: Path, log_file: Path, command: Sequence[str]
+    server: ControlPlane, workload: Workload, config: Path, log_file: Path, command: Sequence[str]
 ) -> Measured:
     # Lists everything once, so that the caches of a fresh API server are warm for both schedulers.
-    await server.client.call(b"GET", b"/api/v1/pods?resourceVersion=0")
-    await server.client.call(b"GET", b"/api/v1/nodes?resourceVersion=0")
+    await server.admin.call(b"GET", b"/api/v1/pods?resourceVersion=0")
+    await server.admin.call(b"GET", b"/api/v1/nodes?resourceVersion=0")
     running: list[SchedulerProcess] = []
     pods = workload.schedulable | workload.unschedulable
-    observer = Observer(server.client, pods, lambda: running[0].cpu_seconds() if running else 0.0)
+    observer = Observer(server.admin, pods, lambda: running[0].cpu_seconds() if running else 0.0)
     async with trio.open_nursery() as nursery:
         await nursery.start(observer.watch_pods)
         await nursery.start(observer.watch_events)
@@ -95,7 +96,7 @@ async def _measure(
 
 
 async def _backlog(
-    _server: ApiServer, workload: Workload, observer: Observer, scheduler: SchedulerProcess, began: float
+    _server: ControlPlane, workload: Workload, observer: Observer, scheduler: SchedulerProcess, began: float
 ) -> Measured:
     await _wait(observer, scheduler, workload.schedulable, workload.unschedulable)
     times = observer.bound_at.values()
@@ -110,7 +111,7 @@ async def _backlog(
 
 
 async def _low_rate(
-    server: ApiServer, workload: Workload, observer: Observer, scheduler: SchedulerProcess, began: float
+    server: ControlPlane, workload: Workload, observer: Observer, scheduler: SchedulerProcess, began: float
 ) -> Measured:
     first = pod_to_schedule(workload, 0)["metadata"]["name"]
     await _wait(observer, scheduler, {first}, set())
@@ -120,7 +121,7 @@ async def _low_rate(
     async def create(i: int) -> None:
         manifest = pod_to_schedule(workload, i)
         created_at[manifest["metadata"]["name"]] = trio.current_time()
-        await server.client.call(b"POST", POD_PATH.encode(), headers=JSON, body=msgspec.json.encode(manifest))
+        await server.admin.call(b"POST", POD_PATH.encode(), headers=JSON, body=msgspec.json.encode(manifest))
 
     async with trio.open_nursery() as nursery:
         beginning = trio.current_time()

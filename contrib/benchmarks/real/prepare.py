@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import trio
 
-from contrib.benchmarks.real.servers import Assets, ServerFiles, api_server
 from contrib.benchmarks.real.workloads import CLAIM_PATH, POD_PATH, Json, Workload, prepared_objects
 from contrib.benchmarks.workload import claim_of
+from contrib.control_plane.control_plane import control_plane
+from contrib.control_plane.servers import Assets, ServerFiles
 from trio_sched.kube_client.connection import JSON, MERGE_PATCH, KubeClient
 
 WRITERS = 16
@@ -18,10 +19,10 @@ WRITERS = 16
 
 async def prepare(assets: Assets, files: ServerFiles, workload: Workload, folder: Path) -> None:
     """Fill an etcd whose data is in ``etcd`` below *folder*; its servers have ended afterwards."""
-    async with api_server(assets, files, folder) as server:
-        await write_objects(server.client, prepared_objects(workload))
+    async with control_plane(assets, files, folder) as server:
+        await write_objects(server.admin, prepared_objects(workload))
         if workload.pod_type == "claim":
-            await write_claims(server.client)
+            await write_claims(server.admin)
 
 
 async def write_objects(client: KubeClient, objects: Iterator[tuple[str, Json]]) -> None:

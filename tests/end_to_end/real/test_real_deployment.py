@@ -15,8 +15,8 @@ import yaml
 from attrs import define
 from real_servers import ADMIN_TOKEN, ASSETS, Files, Server, eventually, process, real_server
 
-from contrib.benchmarks.real.servers import free_port
 from contrib.benchmarks.scheduler_process import write_kubeconfig
+from contrib.control_plane.servers import free_port
 
 DEPLOY = Path(__file__).parents[3] / "contrib" / "deploy" / "kustomize"
 SYSTEM = "/api/v1/namespaces/kube-system"

@@ -7,7 +7,7 @@ import pytest
 import trio
 from real_servers import ASSETS
 
-from contrib.benchmarks.real.servers import Assets
+from contrib.control_plane.servers import Assets
 from contrib.faults.__main__ import outcome_of
 from contrib.faults.cluster import TRIO_SCHED, cluster
 from contrib.faults.faults import FAULTS, Fault

@@ -9,8 +9,8 @@ from pathlib import Path
 import trio
 from real_servers import Files, StartServer, eventually, on_both, real_server
 
-from contrib.benchmarks.real.servers import ADMIN_TOKEN, SCHEDULER_TOKEN
 from contrib.benchmarks.scheduler_process import write_kubeconfig
+from contrib.control_plane.servers import ADMIN_TOKEN, SCHEDULER_TOKEN
 
 PAGE = Path(__file__).parents[3] / "docs" / "how_to" / "migrate_from_kube_scheduler.md"
 

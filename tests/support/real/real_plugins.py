@@ -12,7 +12,7 @@ from attrs import evolve
 from daemon_clients import open_unlimited
 from real_servers import Server
 
-from contrib.benchmarks.real.servers import SCHEDULER_TOKEN
+from contrib.control_plane.servers import SCHEDULER_TOKEN
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.permissions import cluster_rules

@@ -1,6 +1,7 @@
 """API servers in processes or tasks of their own, on a port: the embedded one, and a real kube-apiserver with etcd."""
 
 import os
+import signal
 import ssl
 import subprocess
 import sys
@@ -16,15 +17,18 @@ import pytest
 import trio
 from attrs import define, field
 
-from contrib.benchmarks.real.servers import (
+from contrib.benchmarks.scheduler_process import write_kubeconfig
+from contrib.control_plane.control_plane import control_plane
+from contrib.control_plane.server_process import ServerProcess
+from contrib.control_plane.servers import (
     ADMIN_TOKEN,
     SCHEDULER_TOKEN,
+    Assets,
     ServerFiles,
-    api_server_command,
     etcd_command,
     free_port,
+    is_healthy,
 )
-from contrib.benchmarks.scheduler_process import write_kubeconfig
 from trio_sched.simulator import ApiServer, run_kubelets, serve
 
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
@@ -132,9 +136,7 @@ class Server:
 
 async def is_ready(admin: httpx.AsyncClient) -> bool:
     try:
-        if (await admin.get("/readyz")).status_code != 200:
-            return False
-        return (await admin.get("/api/v1/namespaces/default")).status_code == 200
+        return (await admin.get("/readyz")).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -163,48 +165,17 @@ async def embedded_server(files: Files) -> AsyncIterator[Server]:
 async def etcd(binary: Path, folder: Path) -> AsyncIterator[str]:
     """A running etcd; gives its URL."""
     url = f"http://127.0.0.1:{free_port()}"
-
-    async def is_healthy() -> bool:
-        async with httpx.AsyncClient() as client:
-            try:
-                return (await client.get(f"{url}/health")).status_code == 200
-            except httpx.TransportError:
-                return False
-
-    async with process(etcd_command(binary, folder / "etcd", url), folder / "etcd.log"):
-        await eventually(is_healthy, within_seconds=30)
+    server = ServerProcess(etcd_command(binary, folder / "etcd", url), folder / "etcd.log")
+    async with server.running(partial(is_healthy, url), end_with=signal.SIGKILL):
         yield url
 
 
 @asynccontextmanager
 async def real_server(files: Files) -> AsyncIterator[Server]:
-    async with etcd(Path(ASSETS) / "etcd", files.folder) as etcd_url:
-        port = free_port()
-        url = f"https://127.0.0.1:{port}"
-        command = api_server_command(Path(ASSETS) / "kube-apiserver", files.server, port, etcd_url)
-        log = files.folder / "kube-apiserver.log"
-        async with admin_of(url, files) as admin, trio.open_nursery() as nursery:
-            down = trio.Event()
-            was_down = trio.Event()
-
-            async def run_once() -> None:
-                async with process(command, log):
-                    await down.wait()
-                was_down.set()
-
-            async def stop() -> None:
-                down.set()
-                await was_down.wait()
-
-            async def resume() -> None:
-                nonlocal down, was_down
-                down, was_down = trio.Event(), trio.Event()
-                nursery.start_soon(run_once)
-                await eventually(partial(is_ready, admin), within_seconds=60)
-
-            await resume()
-            yield Server(url, files, admin, 100, 500, stop, resume)
-            await stop()
+    running = control_plane(Assets(Path(ASSETS)), files.server, files.folder, end_with=signal.SIGKILL)
+    async with running as plane, admin_of(plane.url, files) as admin:
+        stop = partial(plane.api_server.stop, signal.SIGKILL)
+        yield Server(plane.url, files, admin, 100, 500, stop, plane.start_api_server)
 
 
 def admin_of(url: str, files: Files) -> httpx.AsyncClient:

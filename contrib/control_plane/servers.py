@@ -1,29 +1,20 @@
-"""etcd and kube-apiserver, started from the folder that ``KUBEBUILDER_ASSETS`` names."""
+"""How etcd and kube-apiserver are started from the folder that ``KUBEBUILDER_ASSETS`` names."""
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
-import trio
 import trustme
 from attrs import frozen
 
-from trio_sched.kube_client.connection import KubeClient, connect
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError
-from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 
 ADMIN_TOKEN, SCHEDULER_TOKEN = "admin-token", "scheduler-token"
 TOKENS = f'{ADMIN_TOKEN},admin,1,"system:masters"\n{SCHEDULER_TOKEN},system:kube-scheduler,2,""\n'
-READY_SECONDS = 120.0
-STOP_SECONDS = 30.0
-POLL_SECONDS = 0.05
 
 
 class AssetsMissing(Exception):
@@ -145,74 +136,12 @@ def api_server_command(binary: Path, files: ServerFiles, port: int, etcd_url: st
     ]
 
 
-@frozen
-class ApiServer:
-    """A running API server, and a client with all rights and no limit."""
-
-    url: str
-    files: ServerFiles
-    client: KubeClient
-
-
-@asynccontextmanager
-async def api_server(
-    assets: Assets, files: ServerFiles, folder: Path, *, flags: Sequence[str] = ()
-) -> AsyncIterator[ApiServer]:
-    """etcd, and kube-apiserver with more *flags*; the data is in ``etcd`` below *folder*, the logs are beside it.
-
-    Both have ended when the block is left, so the data can be copied.
-    """
-    etcd_url, port = f"http://127.0.0.1:{free_port()}", free_port()
-    url = f"https://127.0.0.1:{port}"
-    settings = ConnectionSettings(server=url, tls=TlsSettings(ca_file=str(files.authority)), token=ADMIN_TOKEN)
-    async with _process(etcd_command(assets.etcd, folder / "etcd", etcd_url), folder / "etcd.log") as etcd:
-        await _until(lambda: is_healthy(etcd_url), etcd, folder / "etcd.log")
-        command = [*api_server_command(assets.kube_apiserver, files, port, etcd_url), *flags]
-        log = folder / "kube-apiserver.log"
-        async with _process(command, log) as process, connect(settings, qps=-1) as client:
-            await _until(lambda: is_ready(client), process, log)
-            yield ApiServer(url, files, client)
-
-
 def free_port() -> int:
     """A TCP port that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
     return port
-
-
-@asynccontextmanager
-async def _process(command: Sequence[str], log_file: Path) -> AsyncIterator[trio.Process]:
-    """A process that is asked to end when the block is left, and killed if it does not."""
-    with log_file.open("ab") as log:
-        process = await trio.lowlevel.open_process(list(command), stdout=log, stderr=subprocess.STDOUT)
-    try:
-        yield process
-    finally:
-        with trio.CancelScope(shield=True):
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-            with trio.move_on_after(STOP_SECONDS) as waiting:
-                await process.wait()
-            if waiting.cancelled_caught:
-                process.kill()
-                await process.wait()
-
-
-async def _until(check: Callable[[], Awaitable[bool]], process: trio.Process, log_file: Path) -> None:
-    with trio.move_on_after(READY_SECONDS):
-        while not await check():
-            if process.poll() is not None:
-                break
-            await trio.sleep(POLL_SECONDS)
-        else:
-            return
-    raise SystemExit("\n".join([f"{log_file.stem} did not become ready:", *_last_lines(log_file)]))
-
-
-def _last_lines(log_file: Path) -> list[str]:
-    return log_file.read_text(errors="replace").splitlines()[-5:]
 
 
 async def is_healthy(url: str) -> bool:
