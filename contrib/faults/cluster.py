@@ -186,12 +186,8 @@ async def cluster(assets: Assets, folder: Path, command: Sequence[str], *, seed:
                 authority=folder / "bundle.pem",
                 token=SCHEDULER_TOKEN,
             )
-            scheduler = Server(scheduler_command(command, folder, secure_port), folder / "scheduler.log")
-            here = Cluster(
-
-
             scheduler = ServerProcess(scheduler_command(command, folder, secure_port), folder / "scheduler.log")
-            here = World(
+            here = Cluster(
                 plane,
                 relay,
                 scheduler,

@@ -12,12 +12,9 @@ import trio
 from attrs import define, field
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
-from contrib.faults.cluster import Cluster, eventually, scheduler_command
-from contrib.faults.control_plane import Server
-
-
 from contrib.control_plane.server_process import ServerProcess
 from contrib.control_plane.servers import SCHEDULER_TOKEN, free_port
+from contrib.faults.cluster import Cluster, eventually, scheduler_command
 from contrib.faults.relay import Relay
 
 REPLICAS = 3

@@ -17,15 +17,8 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.plugin_api import Pod, Status, Wait, hookimpl, unschedulable
-from trio_sched.simulation.simulated_run import Plan, run_plan, run_simulation
-from trio_sched.simulator.manifests.manifest_checks import check_manifests
-from trio_sched.simulator.manifests.manifests import Manifest
-from trio_sched.testing.cluster_settings import cluster_settings
-from trio_sched.verbosity import V2
-
-
-from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
 from trio_sched.simulation.simulated_run import run_plan, run_simulation
+from trio_sched.verbosity import V2
 
 
 class Respond(BaseHTTPRequestHandler):

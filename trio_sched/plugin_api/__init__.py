@@ -10,8 +10,6 @@ from trio_sched.go.text import quote as quote
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
 from trio_sched.objects.amount_text import amount_text as amount_text
 from trio_sched.objects.amount_text import quantity_text as quantity_text
-
-
 from trio_sched.objects.config_map import ConfigMap as ConfigMap
 from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields

@@ -98,9 +98,6 @@ class ClusterFiles:
             say(line)
         if not any(one.fields["kind"] == "Node" for one in loaded.manifests):
             say(_NO_NODES)
-        if missing := missing_objects(loaded.manifests):
-            _note_missing(missing, loaded.manifests, say)
-
         missing = missing_objects(loaded.manifests)
         if missing.running:
             _note_missing(missing.running, loaded.manifests, say)

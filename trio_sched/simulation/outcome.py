@@ -219,9 +219,8 @@ def read_outcome(
         if pod.node_name:
             on_node.setdefault(pod.node_name, []).append(wanted)
         else:
-            refused.setdefault(_why(pod, ours, gated, on_permit), []).append(pod.key)
-
-            refused.setdefault((*_why(pod, ours, gated), notes.get(pod.key, "")), []).append(pod.key)
+            why = (*_why(pod, ours, gated, on_permit), notes.get(pod.key, ""))
+            refused.setdefault(why, []).append(pod.key)
         if (group := pod.spec.scheduling_group) is not None:
             key = pod.namespace, group.pod_group_name or ""
             members.setdefault(key, Counter())[bool(pod.node_name)] += 1

@@ -163,7 +163,6 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
             gated=gated,
             on_permit=on_permit,
             history=history,
-            history=history,
             assumptions=doubtful.assumptions(server.store),
             notes=missed_events(assembly.scheduler),
         )

@@ -13,13 +13,16 @@ import trio
 from pending_causes import CAUSES, NAMESPACE, PendingCause
 from real_servers import ASSETS, Files, Server, eventually, process, real_server
 
-from contrib.benchmarks.real.servers import ADMIN_TOKEN
 from contrib.benchmarks.scheduler_process import write_kubeconfig
+from contrib.control_plane.servers import ADMIN_TOKEN
 
 pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
 
 KINDS = "pods,persistentvolumeclaims,persistentvolumes,storageclasses,nodes"
-CONTROLLERS = "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller"
+CONTROLLERS = (
+    "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,"
+    "persistentvolume-protection-controller"
+)
 
 
 async def run(command: list[str], folder: Path, text: str = "") -> tuple[int, str]:
