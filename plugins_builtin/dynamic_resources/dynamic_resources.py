@@ -41,6 +41,7 @@ from trio_sched.plugin_api import (
     AllocationResult,
     BadNodeSelector,
     ClaimCache,
+    Clause,
     CycleState,
     DeviceSubRequest,
     Diagnosis,
@@ -334,6 +335,35 @@ class DynamicResources:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes on which the claims are allocated already, or can be."""
         return self._filter.verdicts(pod, nodes, state.read(_CLAIMS))
+
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """Each claim that cannot be used or allocated, each device class that does not exist."""
+        from plugins_builtin.dynamic_resources import device_clauses  # only explaining needs it
+
+        known = self._known_claims
+        yield from device_clauses.missing_claims(pod, known)
+        try:
+            claims = claims_of(pod, known, of_group=self._for_groups)
+        except ClaimNotReady:
+            return
+        devices = device_clauses.Devices(
+            handle=self._handle,
+            nodes=nodes,
+            matches=self._filter.selectors.matches,
+            cache=self._filter.devices,
+        )
+        for claim in claims:
+            missing = [] if claim.status.allocation else list(device_clauses.missing_classes(self._handle, claim))
+            yield from missing
+            alone = PodClaims([claim])
+            if missing or self._check_claim(pod, 0, claim, alone, known) is not None:
+                continue
+            fails = ~self._filter.verdicts(pod, nodes, alone).passes
+            if claim.status.allocation is not None:
+                yield device_clauses.allocated_clause(nodes, claim, fails)
+            else:
+                yield device_clauses.unallocated_clause(devices, known, claim, fails)
 
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar
 
 from trio_sched.plugin_api import (
     Action,
+    BoolArray,
+    Change,
+    Clause,
     CycleState,
+    Edit,
     EventRegistration,
     Handle,
     Hint,
+    NodeColumns,
     Pod,
     PodGroup,
     PodGroupState,
@@ -21,6 +27,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     on,
     quote,
+    replace_fields,
     unresolvable,
 )
 
@@ -91,6 +98,30 @@ class GangScheduling:
         return None
 
     @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
+        """The group, and how many of its pods are missing."""
+        found = self._group_of(pod)
+        if found is None:
+            return
+        name, group = found
+        if group is None:
+            yield Clause(
+                reason="PodGroupNotFound",
+                title=f"pod group {name}",
+                cause=f"there is no pod group {name} in namespace {pod.namespace}",
+            )
+            return
+        members = self._handle.pod_group_state(pod.namespace, name)
+        count = 0 if members is None else members.pod_count
+        if group.min_count is not None and count < group.min_count:
+            yield Clause(
+                reason="GangIncomplete",
+                title=f"{group.min_count} pods of the gang {name}",
+                cause=f"the gang {name} needs {group.min_count} pods, and there are {count}",
+                changes=partial(_smaller_gang, group, count),
+            )
+
+    @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
         """A pod of the group is added, or the group is."""
         return [
@@ -103,3 +134,14 @@ class GangScheduling:
 
     def _group_added(self, pod: Pod, old: Any, new: PodGroup) -> Hint:
         return Hint.QUEUE if pod.group_key == f"{new.namespace}/{new.name}" else Hint.SKIP
+
+
+def _smaller_gang(group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Change]:
+    def smaller(one: PodGroup) -> PodGroup:
+        policy = one.spec.scheduling_policy
+        gang = replace_fields(policy.gang, min_count=count) if policy.gang is not None else None
+        spec = replace_fields(one.spec, scheduling_policy=replace_fields(policy, gang=gang))
+        return replace_fields(one, spec=spec)
+
+    edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, anew=True)
+    yield Change(title=f"the gang {group.name} anew, with minCount {count}", edits=(edit,))

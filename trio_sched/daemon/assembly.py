@@ -32,6 +32,7 @@ from trio_sched.daemon.plugins.plugin_handle import HandleParts
 from trio_sched.daemon.plugins.plugin_http import NetworkTransport, PluginHttp
 from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.plugins.plugin_trace import PluginTrace
+from trio_sched.daemon.pods.attempt_history import AttemptHistory
 from trio_sched.daemon.pods.binder import Binder
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
@@ -140,6 +141,8 @@ class Assembly:
     hook_times: HookTimes
     plugin_trace: PluginTrace
     waiting: WaitingPods
+    attempts: AttemptHistory
+    """The last attempts of pending pods."""
     loader: ProfileLoader
     http: PluginHttp
     """Carries the requests of plugins."""
@@ -160,6 +163,10 @@ class Assembly:
     def settings(self) -> DaemonSettings:
         """The settings in force."""
         return self.loaded.settings
+
+    def forget_attempts(self) -> None:
+        """Forget the attempts of pods that are no longer pending."""
+        self.attempts.keep({pod.uid for pod in self.scheduler.cache.unassigned.pods()})
 
     def put_in_force(self, loaded: LoadedProfiles) -> None:
         """Schedule with *loaded* from now on; to be called between two pods. Nothing here waits, or can fail."""
@@ -253,12 +260,14 @@ def assemble(
             skip_pod_schedule=skip_pod_schedule,
             tracer=tracer,
         )
+    attempts = AttemptHistory()
     failure_handler = FailureHandler(
         scheduler=scheduler,
         recorder=recorder,
         status_writer=status_writer,
         requeued=backoff_changed.set,
         metrics=metrics,
+        attempts=attempts,
     )
     binding = BindingCycle(
         scheduler=scheduler,
@@ -349,6 +358,7 @@ def assemble(
         hook_times=hook_times,
         plugin_trace=PluginTrace(selector=settings.trace_plugins),
         waiting=waiting,
+        attempts=attempts,
         loader=loader,
         loaded=loaded,
         http=http,

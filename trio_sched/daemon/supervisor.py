@@ -192,7 +192,8 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     assembly.synced.set()
     log.log(V3, "Handlers synced")
     queue = assembly.scheduler.queue
-    services.start_soon(free_memory, assembly.scheduler.forget_unused, assembly.preemption_executor.forget_ended)
+    forget = (assembly.scheduler.forget_unused, assembly.preemption_executor.forget_ended, assembly.forget_attempts)
+    services.start_soon(free_memory, *forget)
     services.start_soon(CacheCheck(assembly=assembly).run)
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     services.start_soon(assembly.tasks.run)

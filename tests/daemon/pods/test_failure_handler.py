@@ -44,6 +44,7 @@ class Failing(ReportingAssembly):
             status_writer=parts.schedule_one.failure_handler.status_writer,
             requeued=lambda: self.calls.append(trio.current_time()),
             metrics=parts.metrics.recorder,
+            attempts=parts.attempts,
         )
 
     @property

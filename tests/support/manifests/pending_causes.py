@@ -91,6 +91,37 @@ def storage_class(name: str, provisioner: str = "disk.test", mode: str = "WaitFo
     return {**head, "provisioner": provisioner, "volumeBindingMode": mode, **more}
 
 
+def device_class(name: str, expression: str = 'device.driver == "gpu.test"') -> Json:
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}}
+    return {**head, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+
+
+def devices(on: str, *names: str, taints: Sequence[Json] = ()) -> Json:
+    listed: list[Json] = [
+        {"name": name, "attributes": {"model": {"string": "a100"}}, **({"taints": list(taints)} if taints else {})}
+        for name in names
+    ]
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"{on}-gpus"}}
+    return {**head, "spec": {"driver": "gpu.test", "nodeName": on, "pool": pool, "devices": listed}}
+
+
+def device_claim(name: str, of_class: str = "gpu", *, count: int = 1, selector: str = "") -> Json:
+    exact: Json = {"deviceClassName": of_class, "count": count, "allocationMode": "ExactCount"}
+    if selector:
+        exact["selectors"] = [{"cel": {"expression": selector}}]
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {**head, "metadata": metadata, "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exact}]}}}
+
+
+def wants_devices(name: str) -> Json:
+    return {
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+        "container": {"resources": {"claims": [{"name": "gpu"}]}},
+    }
+
+
 def uses(name: str) -> list[Json]:
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
 
@@ -423,6 +454,61 @@ CAUSES: Sequence[PendingCause] = (
         node("n1", taints=[taint("dedicated", "gpu")]),
         pod("running", on="n1", requests=_BUSY),
         pod(requests={"memory": "4Gi"}, nodeSelector={"disk": "ssd"}),
+    ),
+    _cause(
+        "a device class that does not exist",
+        ["DeviceClassNotFound"],
+        ["device class gpus", "there is gpu"],
+        "the device claim asked anew, device class gpu",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        device_claim("asked", "gpus"),
+        pod(**wants_devices("asked")),
+    ),
+    _cause(
+        "a selector that no device matches",
+        ["NoDevices"],
+        ["claim asked", "1 devices are of that class", "takes 0 of them"],
+        "the device claim asked anew, without the selector",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        device_claim("asked", selector='device.attributes["gpu.test"].model == "h100"'),
+        pod(**wants_devices("asked")),
+    ),
+    _cause(
+        "more devices than a node has",
+        ["NoDevices"],
+        ["asks for 3 of class gpu", "2 are free"],
+        "the device claim asked anew, 2 devices",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0", "gpu-1"),
+        device_claim("asked", count=3),
+        pod(**wants_devices("asked")),
+    ),
+    _cause(
+        "devices with a taint",
+        ["NoDevices"],
+        ["asked", "taints that it does not tolerate"],
+        "the device claim asked anew, tolerating broken",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0", taints=[taint("broken", effect="NoSchedule")]),
+        device_claim("asked"),
+        pod(**wants_devices("asked")),
+    ),
+    _cause(
+        "a device claim that does not exist",
+        ["ResourceClaimNotFound"],
+        ["askd", "there is asked"],
+        "use the device claim asked",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        device_claim("asked"),
+        pod(**wants_devices("askd")),
     ),
     _cause(
         "no nodes",

@@ -11,6 +11,7 @@ from attrs import define
 from trio_sched.daemon.logs.failure_log import log_plugin_failures
 from trio_sched.daemon.logs.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
+from trio_sched.daemon.pods.attempt_history import AttemptHistory
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import failed_scheduling
@@ -34,6 +35,7 @@ class FailureHandler:
     requeued: Callable[[], None]
     """Called when a pod is back in the queue, for the timers."""
     metrics: MetricRecorder
+    attempts: AttemptHistory
 
     def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
         """Requeue the pod (if it still exists), and record why it was not scheduled.
@@ -46,6 +48,7 @@ class FailureHandler:
         if info.trace is not None:
             info.trace.failed(outcome.status)
         known, now = self.scheduler.cache.unassigned.get(info.key), trio.current_time()
+        woken_by = info.moved_by
         self.metrics.not_scheduled(info, now, rejected=outcome.status.is_rejected)
         problem = self.scheduler.requeue(info, outcome, known, now=now, assumed_pod=assumed_pod)
         if problem is not None:
@@ -57,6 +60,8 @@ class FailureHandler:
         if known is not None and known.uid != info.uid:
             return  # deleted and created again: the new pod has an entry in the queue of its own
         message = outcome.message
+        if known is not None:
+            self.attempts.add(info.uid, now, woken_by, message)
         self._log(info, outcome, message)
         self.recorder.record(failed_scheduling(info.pod, message))
         self.status_writer.write(

@@ -28,6 +28,8 @@ class QueuedPodInfo:
     unschedulable_plugins: set[str] = field(factory=set)
     """Plugins that rejected it, until the next attempt has an outcome."""
     pending_plugins: set[str] = field(factory=set)
+    moved_by: str = ""
+    """The label of the event that brought it into the queue where it is, or was last."""
     gating_plugin: str = ""
     """The pre_enqueue plugin that keeps it back, if one does."""
     gating_message: str = ""

@@ -552,6 +552,7 @@ class SchedulingQueue:
     def _count_incoming(self, info: QueuedPodInfo, queue: str, event: ClusterEvent) -> None:
         label = event.label
         self.counters.incoming[queue, label] += 1
+        info.moved_by = label
         if self.on_move is not None:
             self.on_move(info, queue, label)
 

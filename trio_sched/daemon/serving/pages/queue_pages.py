@@ -42,7 +42,7 @@ class QueuePages:
             PodNotShown: that is no name, or the pod is not waited for.
         """
         if request.parameters("pod"):
-            return self._one(_key(request))
+            return self._one(pod_key(request))
         queue, now = self.assembly.scheduler.queue, trio.current_time()
         backoff = queue.backing_off
         return {
@@ -68,7 +68,7 @@ class QueuePages:
             return response
         assembly = self.assembly
         try:
-            key = _key(request)
+            key = pod_key(request)
             if not assembly.schedule_one.is_running:
                 raise PodNotShown("this replica schedules nothing; ask the one that holds the lease", 409)
             before = self._one(key)
@@ -112,7 +112,7 @@ class QueuePages:
         yield "inFlight", None if pod is None else queue.popped.get(pod.uid)
 
 
-def _key(request: Request) -> str:
+def pod_key(request: Request) -> str:
     """The pod that is named.
 
     Raises:

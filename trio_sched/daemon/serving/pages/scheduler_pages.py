@@ -14,6 +14,7 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.serving.limits import MAX_PAGE_ITEMS, MAX_PROFILE_SECONDS
 from trio_sched.daemon.serving.messages import HTML, JSON, NOSNIFF, Handler, Request, Response, refusal
+from trio_sched.daemon.serving.pages.explain_page import ExplainPage
 from trio_sched.daemon.serving.pages.page_lists import listed
 from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, QueuePages, waits_on_permit
 from trio_sched.daemon.serving.status_bodies import indented_json
@@ -51,6 +52,7 @@ class SchedulerPages:
             _ROOT: index,
             f"{_ROOT}/": index,
             f"{_ROOT}/activate": queue_pages.activate,
+            f"{_ROOT}/explain": ExplainPage(self.assembly).explain,
             **{f"{_ROOT}/{name}": self._handler(page) for name, page in pages.items()},
         }
 

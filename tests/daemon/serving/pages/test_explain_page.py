@@ -1,0 +1,85 @@
+"""`/debug/scheduler/explain` of a running scheduler."""
+
+import json
+import math
+from typing import Any
+
+import trio
+from trio.testing import MockClock
+
+from trio_sched.daemon.pods.attempt_history import MAX_ATTEMPTS, MAX_PODS, AttemptHistory
+from trio_sched.daemon.serving.messages import Request, Response
+from trio_sched.daemon.serving.pages.endpoints import build_routes
+from trio_sched.daemon.serving.pages.liveness import Liveness
+from trio_sched.daemon.serving_settings import ServingSettings
+from trio_sched.testing import node, pod
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+
+
+async def ask(cluster: VirtualCluster, clock: MockClock, query: str) -> Response:
+    """The response; the clock stands still while the copy of the process works."""
+    assembly = cluster.scheduler.assembly
+    routes = build_routes(ServingSettings(), assembly, Liveness(assembly))
+    path = "/debug/scheduler/explain"
+    clock.autojump_threshold = math.inf
+    try:
+        return await routes(Request(method="GET", path=path, target=f"{path}?{query}", query=query, body=b""))
+    finally:
+        clock.autojump_threshold = 0
+
+
+async def explained(cluster: VirtualCluster, clock: MockClock, query: str) -> dict[str, Any]:
+    response = await ask(cluster, clock, query)
+    assert response.status == 200, response.body
+    found: dict[str, Any] = json.loads(response.body)
+    return found
+
+
+async def test_a_pending_pod_is_explained_with_its_history(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=1)]) as cluster:
+        await cluster.create(pod("huge", cpu=4))
+        await trio.sleep(5)
+        await cluster.create(node("c", cpu=3))
+        await trio.sleep(15)
+        data = await explained(cluster, autojump_clock, "pod=default/huge&node=b&node=d")
+        assert (data["cause"]["reasons"], data["remedies"][0]["title"]) == (["InsufficientCPU"], "request cpu ≤ 3")
+        waiting = data["waiting"]
+        assert (waiting["state"], waiting["attempts"]) == ("unschedulable", len(waiting["history"]))
+        assert waiting["attempts"] >= 1
+        assert "after UnschedulablePodAdd: 0/2 nodes are available: 2 Insufficient cpu." in waiting["history"][0]
+        assert 0 < waiting["againInSeconds"] <= 300
+        assert [(one["node"], one["exists"]) for one in data["onNodes"]] == [("b", True), ("d", False)]
+        # The copy has changed requests and tried nodes; the scheduler has not.
+        assert not cluster.pod("huge").node_name
+        assert len(cluster.scheduler.assembly.scheduler.cache.table.names) == 3
+        text = (await ask(cluster, autojump_clock, "pod=default/huge&output=text")).body.decode()
+        assert text.splitlines()[1].startswith("Cause: cpu 4. 3 of 3 nodes pass everything else")
+
+
+async def test_a_placed_pod_is_explained_by_scores(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=2, unschedulable=True)]) as cluster:
+        await cluster.create(pod("small", cpu=1))
+        await trio.sleep(5)
+        data = await explained(cluster, autojump_clock, "pod=default/small&node=b")
+        assert (data["node"], data["cause"], [one["node"] for one in data["scores"]]) == ("a", None, ["a"])
+        assert data["onNodes"][0]["clauses"][0]["title"] == "cordoned"
+
+
+async def test_what_names_no_pod_is_refused(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1) as cluster:
+        assert (await ask(cluster, autojump_clock, "pod=nothing")).status == 400
+        assert (await ask(cluster, autojump_clock, "pod=default/nothing")).status == 404
+
+
+def test_the_history_is_bounded_for_all_pods_together() -> None:
+    history = AttemptHistory()
+    for number in range(MAX_PODS + 100):
+        history.add(f"uid-{number}", float(number), "PodAdd", "x" * 1000)
+    assert len(history) == MAX_PODS
+    assert history.of("uid-0") == []
+    for number in range(MAX_ATTEMPTS + 3):
+        history.add("uid-200", 10_000.0 + number, "NodeAdd", "no")
+    attempts = history.of("uid-200")
+    assert (len(attempts), attempts[-1].at, len(attempts[0].message)) == (MAX_ATTEMPTS, 10_007.0, 2)
+    history.keep({"uid-200"})
+    assert len(history) == 1

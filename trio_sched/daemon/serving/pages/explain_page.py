@@ -1,0 +1,121 @@
+"""``/debug/scheduler/explain``: why a pod is pending, or where it is, and what would change that."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import msgspec
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.process_copy import CopyFailed, run_in_copy
+from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response, refusal
+from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, pod_key
+from trio_sched.daemon.serving.status_bodies import indented_json
+from trio_sched.engine.queue.pending_pods import pending_pods
+from trio_sched.explanation.commands import Workload, controller_of, workload_of
+from trio_sched.explanation.data import explanation_as_data
+from trio_sched.explanation.explanation import Waiting, explain
+from trio_sched.explanation.text import Layout, explanation_text
+from trio_sched.go.text import quote, shortened
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import parse_time
+from trio_sched.plugin_api.pending_pods import QueueState
+
+_AT_ONCE: Final = 2
+"""Explanations that are worked on at the same time; others wait."""
+_TIMEOUT_SECONDS: Final = 20.0
+_MAX_NODES: Final = 20
+_PLAIN: Final = ("content-type", "text/plain; charset=utf-8")
+
+
+@define(eq=False)
+class ExplainPage:
+    """The page; it is made in a copy of the process, so that pods are scheduled meanwhile."""
+
+    assembly: Assembly
+    _limit: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
+
+    async def explain(self, request: Request) -> Response:
+        """The explanation of the pod that ``?pod=NAMESPACE/NAME`` names, as JSON, or with ``&output=text`` as text.
+
+        ``&node=NODE``, possibly repeated, asks why not there. 400 without a name, 404 if there is no such pod, 503 if
+        the caches are not filled yet or there is no result.
+        """
+        assembly = self.assembly
+        nodes = request.parameters("node")[:_MAX_NODES]
+        try:
+            key = pod_key(request)
+            if not assembly.synced.is_set():
+                raise PodNotShown("the caches are not filled yet; try again in a moment", 503)
+            pod = self._pod(key)
+        except PodNotShown as error:
+            return refusal(str(error), error.status)
+        async with self._limit:
+            waiting = self._waiting(pod)
+            try:
+                body = await run_in_copy(lambda: self._explained(pod, nodes, waiting), timeout_seconds=_TIMEOUT_SECONDS)
+            except CopyFailed as failed:
+                return refusal(f"pod {key} could not be explained: {failed}", 503)
+        data = msgspec.json.decode(body)
+        if request.parameter("output") == "text":
+            return Response(headers=[_PLAIN, NOSNIFF], body=explanation_text(data, Layout()).encode())
+        return Response(headers=[JSON, NOSNIFF], body=indented_json(data) + b"\n")
+
+    def _pod(self, key: str) -> Pod:
+        namespace, _, name = key.partition("/")
+        found: Pod | None = self.assembly.watches.pods.by_name.get((namespace, name))
+        if found is None:
+            raise PodNotShown(f"there is no pod {quote(shortened(key))}, or it has finished", 404)
+        return found
+
+    def _explained(self, pod: Pod, nodes: list[str], waiting: Waiting | None) -> bytes:
+        """Runs in the copy."""
+        found = explain(self.assembly.scheduler, pod, scores_of=nodes)
+        found.waiting = waiting
+        if self.assembly.extenders is not None:
+            found.notes.append("extenders are not asked here; they may refuse nodes, too")
+        return msgspec.json.encode(explanation_as_data(found, self._workload(pod)))
+
+    def _workload(self, pod: Pod) -> Workload | None:
+        controller, cache = controller_of(pod), self.assembly.scheduler.object_cache
+        is_known = controller is not None and controller.kind == "ReplicaSet" and "ReplicaSet" in cache.kinds
+        replica_set = cache.get("ReplicaSet", controller.name, pod.namespace) if controller and is_known else None
+        return workload_of(pod, replica_set)
+
+    def _waiting(self, pod: Pod) -> Waiting | None:
+        """What the queue knows of *pod*."""
+        if pod.node_name:
+            return None
+        assembly, now = self.assembly, trio.current_time()
+        queue = assembly.scheduler.queue
+        (seen,) = pending_pods(queue, [pod], now)
+        created = parse_time(pod.metadata.creation_timestamp or "")
+        since = now - seen.added_at if created is None else assembly.wall_clock().timestamp() - created
+        again = seen.backoff_ends_at
+        details: list[str] = []
+        on_permit = assembly.waiting.by_uid.get(pod.uid)
+        state: str = seen.state.value
+        if on_permit is not None:
+            state = "Permit"
+            for one in on_permit.pending():
+                why = f": {one.message}" if one.message else ""
+                details.append(f"{one.plugin} lets it wait for up to {one.seconds_left:.0f} s more{why}")
+        if seen.state is QueueState.UNSCHEDULABLE:
+            info = queue.unschedulable.get(pod.key)
+            again = None if info is None else info.timestamp + queue.max_in_unschedulable_seconds
+        history = [
+            f"{now - one.at:.0f} s ago, after {one.woken_by or 'it came'}: {one.message}"
+            for one in assembly.attempts.of(pod.uid)
+        ]
+        return Waiting(
+            state=state,
+            attempts=seen.attempts,
+            since_seconds=max(since, 0.0),
+            again_in_seconds=None if again is None or not math.isfinite(again) else max(again - now, 0.0),
+            ahead=max(len(queue.active) - 1, 0) if seen.state is QueueState.ACTIVE else 0,
+            details=tuple(details),
+            history=tuple(history),
+        )
