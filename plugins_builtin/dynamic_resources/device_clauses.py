@@ -32,6 +32,7 @@ from trio_sched.plugin_api import (
     nearest_name,
     replace_fields,
     some_names,
+    to_builtins,
 )
 
 _CLAIM: Final = "ResourceClaim"
@@ -269,7 +270,9 @@ def _request_text(devices: Devices, request: DeviceRequest) -> str:
 def _attributes(devices: Sequence[PoolDevice]) -> list[str]:
     """What the first of *devices* says of itself, as an example."""
     found = devices[0].device.attributes or {}
-    return [f"{devices[0].device.name} has {name}" for name in found] or ["they have no attributes"]
+    values = {name: to_builtins(value) for name, value in found.items()}
+    texts = [f"{name}={next(iter(value.values()), '')}" for name, value in values.items()]
+    return [f"{devices[0].device.name} has {some_names(texts)}"] if texts else ["they have no attributes"]
 
 
 def _untolerated(exact: ExactDeviceRequest, device: PoolDevice) -> list[Any]:

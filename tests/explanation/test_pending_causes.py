@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from jsonschema import Draft202012Validator
 from pending_causes import CAUSES, PendingCause
 
 from trio_sched.cli.commands.simulation_options import settings_of
@@ -16,7 +17,9 @@ from trio_sched.simulation.asked_pods import Name
 from trio_sched.simulation.explaining import Question, explain_manifests
 from trio_sched.simulator import load_manifests
 
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SETTINGS = settings_of(None, "", PluginSelection())
+SCHEMA = Draft202012Validator(json.loads((REFERENCE / "explanation.schema.json").read_text()))
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -28,6 +31,7 @@ def explained(cause: PendingCause, folder: Path) -> dict[str, Any]:
     answers = trio.run(explain_manifests, question, manifests, NOW, pytest.fail)
     (answer,) = answers.answers
     assert answers.is_pending
+    SCHEMA.validate(json.loads(json.dumps(answers.as_data())))
     return answer.explanation
 
 

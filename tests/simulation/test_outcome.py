@@ -260,10 +260,10 @@ def test_explanations_are_tables_for_people(tmp_path: Path, capsys: Capture) -> 
     path.write_text(yaml.safe_dump_all([node("a"), tainted("b"), pod("p", cpu="1")]))
     assert main(["simulate", "-f", str(path), "--explain", "p"]) == ExitCode.OK
     printed = capsys.readouterr().out
-    assert "Pod default/p is on node a" in printed
+    assert "default/p  is on a" in printed
     assert "Filters (1 of 2 nodes pass all)" in printed
     assert re.search(r"TaintToleration\s+1\s+1 node\(s\) had untolerated taint", printed)
-    assert re.search(r"a \*\s+\d+\s", printed)
+    assert re.search(r"a\*\s+\d+\s", printed)
 
 
 def test_patterns_and_the_pending_pods_are_explained(tmp_path: Path, capsys: Capture) -> None:

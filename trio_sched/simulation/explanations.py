@@ -6,10 +6,14 @@ from typing import Any, Final
 
 import msgspec
 from attrs import frozen
+from msgspec import to_builtins
 
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError, nearest_name
+from trio_sched.explanation.commands import Workload, workload_of
+from trio_sched.explanation.data import explanation_as_data
+from trio_sched.explanation.explanation import explain
 from trio_sched.go.text import shortened
 from trio_sched.objects.pod import Pod
 from trio_sched.simulation.missing_pods import missing_pods
@@ -46,6 +50,9 @@ class Explanation:
     node: str
     """Where it is; empty if it is pending."""
     of: PodExplanation
+    """What every plugin says."""
+    why: Json
+    """Cause, evidence, and changes that were tried; see `trio_sched.explanation.data`."""
 
 
 def check_explained(names: Collection[str], manifests: Iterable[Manifest]) -> None:
@@ -181,4 +188,17 @@ def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collecti
     pod = _decode_pod(stored.encoded(b"{"))
     if pod.scheduler_name not in scheduler.profiles:
         raise CannotExplain(f"pod {pod.key} is of the scheduler {pod.scheduler_name!r}, which is not simulated")
-    return Explanation(pod=pod.key, node=pod.node_name, of=scheduler.explain(pod, scores_of=nodes))
+    found = explain(scheduler, pod, scores_of=nodes)
+    assert found.plugins is not None  # its scheduler has a profile
+    why = explanation_as_data(found, _workload(store, pod))
+    return Explanation(pod=pod.key, node=pod.node_name, of=found.plugins, why=why)
+
+
+def _workload(store: ObjectStore, pod: Pod) -> Workload | None:
+    """What makes *pod*."""
+    names = list(_controllers(store, to_builtins(pod)))
+    controller = next((one for one in pod.metadata.owner_references or () if one.controller), None)
+    if controller is None:
+        return None
+    behind = {"ReplicaSet": "Deployment", "Job": "CronJob"}.get(controller.kind)
+    return Workload(kind=behind or controller.kind, name=names[-1]) if len(names) > 1 else workload_of(pod, None)

@@ -202,7 +202,7 @@ def _show(
         from trio_sched.simulation.report.outcome_text import outcome_as_tables
 
         console = answer_console()
-        for part in outcome_as_tables(outcome, every_pod=every_pod, every_node=every_node):
+        for part in outcome_as_tables(outcome, every_pod=every_pod, every_node=every_node, width=console.width):
             console.print(part)
 
 

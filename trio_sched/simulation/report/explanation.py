@@ -1,32 +1,23 @@
-"""An `Explanation` as sentences and sections, from which tables and the page are drawn, and as plain data."""
+"""An `Explanation` as text and a section, from which tables and the page are drawn, and as plain data."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
+from trio_sched.explanation.text import Layout, explanation_text
 from trio_sched.simulation.explanations import Explanation
 from trio_sched.simulation.report.sections import Section
 
 Json = dict[str, Any]
 
 
-def explanation_parts(one: Explanation, most_names: int | None) -> Iterator[str | Section]:
-    """*one* as sentences, the title first, and sections; with *most_names* nodes for each reason."""
-    of = one.of
-    where = f"is on node {one.node}; this is what plugins say without it there" if one.node else "is pending"
-    yield f"Pod {one.pod} {where}"
-    if of.rejected is not None:
-        yield f"{of.rejected.plugin} rejects it at {of.rejected_at}, for all nodes: {of.rejected.message}"
-    if of.narrowed_by and of.left_out:
-        yield f"{', '.join(of.narrowed_by)} left out at PreFilter: {_some(of.left_out, most_names)}"
-    if of.verdicts:
-        yield _verdicts(of, most_names)
-    if of.nominated:
-        yield f"Kept for pods that are nominated there: {_some(of.nominated, most_names)}"
-    if of.best:
-        yield _scores(one)
-    if of.error:
-        yield f"A plugin failed: {of.error}"
+def explanation_parts(one: Explanation, most_names: int | None, width: int) -> Iterator[str | Section]:
+    """*one* as text and a section with what every plugin says, with *most_names* nodes for each reason."""
+    yield explanation_text(one.why, Layout(width=width, every_node=most_names is None)).rstrip()
+    if one.of.verdicts:
+        yield _verdicts(one.of, most_names)
+    if one.of.error:
+        yield f"A plugin failed: {one.of.error}"
 
 
 def _verdicts(of: PodExplanation, most_names: int | None) -> Section:
@@ -44,16 +35,6 @@ def _verdicts(of: PodExplanation, most_names: int | None) -> Section:
         rows.append((verdict.plugin, str(verdict.passed), lines or "-"))
     title = f"Filters ({of.feasible} of {of.nodes} nodes pass all)"
     return Section("filters", title, ("Plugin", "Pass", "Rejected"), ("",) * 3, rows, numbers=("Pass",))
-
-
-def _scores(one: Explanation) -> Section:
-    of = one.of
-    rows: list[tuple[str, int, str]] = []
-    for score in of.best:
-        parts = ", ".join(f"{plugin} {points}×{of.weights[plugin]}" for plugin, points in score.scores.items())
-        rows.append((f"{score.node} *" if score.node == one.node else score.node, score.total, parts))
-    title = f"Scores of the best {len(of.best)} of {of.feasible} nodes (score × weight)"
-    return Section("best", title, ("Node", "Total", "Scores"), ("",) * 3, rows, numbers=("Total",))
 
 
 def _some(nodes: Sequence[str], most_names: int | None) -> str:
@@ -102,4 +83,5 @@ def explanation_as_data(one: Explanation) -> Json:
             for score in of.best
         ],
         "error": of.error or None,
+        "why": one.why,
     }

@@ -13,25 +13,28 @@ from trio_sched.simulation.units import duration
 
 _EXAMPLES: Final = 3
 _EXPLAINED_NODES: Final = 5
+_WIDTH: Final = 100
 _ROWS: Final = 50
 """The most rows of workloads, reasons and preemptions."""
 
 
-def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) -> Iterator[RenderableType]:
+def outcome_as_tables(
+    outcome: Outcome, *, every_pod: bool, every_node: bool, width: int = _WIDTH
+) -> Iterator[RenderableType]:
     """*outcome* as tables: nodes, placements, evictions and so on.
 
     Args:
         outcome: what to show.
         every_pod: also list where each pod is, instead of summing them up by workload only.
         every_node: list all nodes, however many there are.
+        width: columns after which the lines of explanations break.
     """
     for section in report_sections(outcome, most_rows=_ROWS, every_pod=every_pod, every_node=every_node):
         yield from section_as_table(section)
     for one in outcome.explanations:
-        title, *parts = explanation_parts(one, None if every_node else _EXPLAINED_NODES)
         yield line("")
-        yield line(str(title), style="bold")
-        yield from (line(part) if isinstance(part, str) else _table(part) for part in parts)
+        for part in explanation_parts(one, None if every_node else _EXPLAINED_NODES, width):
+            yield line(part) if isinstance(part, str) else _table(part)
     yield from _summary(outcome)
 
 

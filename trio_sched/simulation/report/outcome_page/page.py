@@ -22,6 +22,8 @@ from trio_sched.simulation.report.outcome_page.timeline import timeline
 from trio_sched.simulation.report.sections import Section, facts, report_sections
 from trio_sched.simulation.units import duration
 
+_WIDTH: Final = 120
+"""Columns of the text of explanations."""
 PROBLEMS: Final = ("pending", "notCreated")
 """The sections that a reader looks for first."""
 
@@ -50,8 +52,8 @@ def _parts(outcome: Outcome, inputs: Sequence[tuple[str, str]]) -> Iterator[Mark
         if one.key not in PROBLEMS:
             yield drawn_section(one, drawn=heat_maps(outcome) if one.key == "nodes" else None)
     for explained in outcome.explanations:
-        yield section(f"Why: {explained.pod}", *map(_part, explanation_parts(explained, MOST_NAMES)))
+        yield section(f"Why: {explained.pod}", *map(_part, explanation_parts(explained, MOST_NAMES, _WIDTH)))
 
 
 def _part(part: str | Section) -> Markup:
-    return element("p", part) if isinstance(part, str) else join(element("h3", part.title), table(part))
+    return element("pre", part) if isinstance(part, str) else join(element("h3", part.title), table(part))
