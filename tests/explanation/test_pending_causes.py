@@ -14,8 +14,8 @@ from trio_sched.cli.commands.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.explanation.text import Layout, explanation_text
 from trio_sched.simulation.asked_pods import Name
+from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.explaining import Question, explain_manifests
-from trio_sched.simulator import load_manifests
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SETTINGS = settings_of(None, "", PluginSelection())
@@ -26,7 +26,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def explained(cause: PendingCause, folder: Path) -> dict[str, Any]:
     file = folder / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(cause.objects)}))
-    manifests = load_manifests([file], [], lenient=False, strict=False, begin=lambda _what: None).manifests
+    manifests = ClusterFiles(files=(file,)).load_dumped(pytest.fail, lambda _what: None)
     question = Question(settings=SETTINGS, names=[Name.read(cause.pod, "default")])
     answers = trio.run(explain_manifests, question, manifests, NOW, pytest.fail)
     (answer,) = answers.answers

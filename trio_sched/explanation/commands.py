@@ -37,6 +37,13 @@ _TEMPLATES: Final = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "Replica
 """Kinds whose template of pods can be changed."""
 _KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 """Those that do not replace a pending pod when the template changes."""
+_OF_JOBS: Final = (
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+    "controller-uid",
+    "job-name",
+)
+"""Labels of the template of a Job that the API server sets; another Job must not have them."""
 
 
 @frozen(kw_only=True)
@@ -97,20 +104,31 @@ def _of_pod(kubectl: str, one: EditedObject, workload: Workload | None) -> Itera
             yield f"{kubectl} patch pod {name}{where} --subresource=resize -p {_patch({'spec': patch.resize})}"
         if patch.mutable:
             yield f"{kubectl} patch pod {name}{where} -p {_patch({'spec': patch.mutable})}"
+    elif workload is not None and workload.kind == "Job":
+        changed = _of_template(patch.whole)
+        metadata: Json = {**changed.get("metadata", {})}
+        metadata["labels"] = {**metadata.get("labels", {}), **dict.fromkeys(_OF_JOBS)}
+        job: Json = {"spec": {"selector": None, "template": {**changed, "metadata": metadata}}}
+        yield _anew(kubectl, f"job {shlex.quote(workload.name)}{where}", job)
     elif workload is not None:
-        yield f"# the template of a {workload.kind} cannot be changed: make {workload.name} anew, its template with"
+        yield f"# pods of a {workload.kind} get this with the next ones, once its template has"
         yield f"# {json.dumps(_of_template(patch.whole))}"
     else:
-        get = f"{kubectl} get pod {name}{where} -o json"
-        local = f"{kubectl} patch --local -f - -o json -p {_patch(patch.whole)}"
-        yield f"{get} | {local} | {kubectl} replace --force -f -"
+        yield _anew(kubectl, f"pod {name}{where}", patch.whole)
+
+
+def _anew(kubectl: str, what: str, patch: Json, flags: str = "") -> str:
+    """Deletes an object and makes it anew, with a patch."""
+    local = f"{kubectl} patch --local -f - -o json{flags} -p {_patch(patch)}"
+    return f"{kubectl} get {what} -o json | {local} | {kubectl} replace --force -f -"
 
 
 def _of_template(patch: Json) -> Json:
     """*patch* of a pod for the template that it was made from: what admission has set is left out."""
     found = dict(patch)
     spec = dict(found.get("spec") or {})
-    spec.pop("priority", None)
+    for name in ("priority", "preemptionPolicy"):
+        spec.pop(name, None)
     if spec:
         found["spec"] = spec
     return found
@@ -134,13 +152,12 @@ def _of_node(kubectl: str, old: Node, new: Node) -> Iterator[str]:
 def _of_object(kubectl: str, one: EditedObject) -> str:
     name, where, kind = shlex.quote(one.name), _where(one), one.kind.lower()
     if one.new is None:
-        return f"{kubectl} delete {kind} {name}{where}"
+        is_ending = one.old is not None and one.old.metadata.deletion_timestamp is not None
+        return f"{kubectl} delete {kind} {name}{where}{' --force --grace-period=0' if is_ending else ''}"
     if one.old is None:
         return f"echo {_patch(manifest(one))} | {kubectl} apply -f -"
     if one.anew:
-        get, patch = f"{kubectl} get {kind} {name}{where} -o json", _patch(patch_of(one.old, one.new))
-        local = f"{kubectl} patch --local -f - -o json --type=merge -p {patch}"
-        return f"{get} | {local} | {kubectl} replace --force -f -"
+        return _anew(kubectl, f"{kind} {name}{where}", patch_of(one.old, one.new), " --type=merge")
     return f"{kubectl} patch {kind} {name}{where} --type=merge -p {_patch(patch_of(one.old, one.new))}"
 
 

@@ -112,7 +112,9 @@ def cause_text(one: Explanation) -> str:
     text += "".join(
         f"; {count} more pass all but {clause.title}" for clause, count in _other_causes(analysis, blocking)
     )
-    if one.outcome.victims:
+    if one.pod.nominated_node_name and one.waiting is not None:
+        text += "".join(f". {line[:1].upper()}{line[1:]}" for line in one.waiting.details)
+    elif one.outcome.victims:
         text += f". It may evict {some_names([pod.key for pod in one.outcome.victims])} on {one.outcome.node_name}"
     return text
 

@@ -15,6 +15,7 @@ from trio_sched.plugin_api.clauses import Change, edit_pod
 
 KIND = "PriorityClass"
 _OF_THE_SYSTEM = "system-"
+_PREEMPTS = "PreemptLowerPriority"
 
 
 class PriorityClass(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -26,9 +27,13 @@ class PriorityClass(Struct, frozen=True, rename="camel", gc=False, omit_defaults
 
 
 def higher_priorities(analysis: Analysis, trial: Trial) -> Iterator[Change]:
-    """Changes of the pod's priority class, the lowest first; none if the classes are not known."""
+    """Changes with which it would evict others: its preemption policy, or the lowest priority class that will do."""
     known = trial.scheduler.object_cache
-    if KIND not in known.kinds or trial.pod.spec.preemption_policy == "Never":
+    if trial.pod.spec.preemption_policy == "Never":
+        change = Change(title=f"preemption policy {_PREEMPTS}", edits=(edit_pod(trial.pod, _preempting),))
+        if trial.would_help(change, preempt=True):
+            yield change
+    if KIND not in known.kinds:
         return
     classes: list[Any] = sorted(known.objects(KIND), key=lambda one: one.value)
     for one in classes:
@@ -37,6 +42,10 @@ def higher_priorities(analysis: Analysis, trial: Trial) -> Iterator[Change]:
             if trial.would_help(change, preempt=True):
                 yield change
                 return
+
+
+def _preempting(pod: Pod) -> Pod:
+    return structs.replace(pod, spec=structs.replace(pod.spec, preemption_policy=_PREEMPTS))
 
 
 def _with_class(pod: Pod, one: PriorityClass) -> Change:

@@ -154,7 +154,7 @@ class CustomResource(Generic[T]):
             ValueError: a name is not one of Kubernetes.
             TypeError: *type* cannot be decoded from JSON, has no metadata, or reads a field in snake case.
         """
-        plural = plural or _plural(f"{kind}".lower())
+        plural = plural or plural_of(f"{kind}")
         for what, value, matches, like in (
             ("group", group, _is_group, "example.com"),
             ("version", version, _is_version, "v1 or v1alpha1"),
@@ -278,7 +278,9 @@ def _in_snake_case(of: Any, name: str) -> str:
     )
 
 
-def _plural(kind: str) -> str:
+def plural_of(kind: str) -> str:
+    """The English plural of *kind* in lower case, which most resources have in URLs."""
+    kind = kind.lower()
     if kind.endswith("y") and kind[-2:-1] not in tuple("aeiou"):
         return f"{kind[:-1]}ies"
     return f"{kind}es" if kind.endswith(("s", "x", "ch", "sh")) else f"{kind}s"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from attrs import frozen
 
@@ -18,8 +18,8 @@ from trio_sched.simulation.simulated_run import say_on_stderr
 from trio_sched.simulator import load_manifests
 from trio_sched.simulator.errors.not_simulated import notices
 from trio_sched.simulator.manifests.dumps import Rescheduled, pods_of_other_schedulers, reschedule, take_over
-from trio_sched.simulator.manifests.manifest_checks import CheckedManifests
-from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.manifests.manifest_checks import CheckedManifests, check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest, read_manifests
 from trio_sched.simulator.manifests.missing_objects import missing_objects
 from trio_sched.simulator.manifests.replicas import multiply
 
@@ -43,6 +43,15 @@ and those of a running cluster: kubectl get nodes -o yaml"""
 
 class IncompleteDump(TrioSchedError):
     """A dump without the nodes of its pods: nothing can be said of it."""
+
+
+class DumpedAndChecked(NamedTuple):
+    """The objects of files."""
+
+    dumped: list[Manifest]
+    """As an API server had them."""
+    checked: list[Manifest]
+    """Written by somebody, and checked."""
 
 
 @frozen(kw_only=True)
@@ -111,6 +120,38 @@ class ClusterFiles:
         if others := pods_of_other_schedulers(manifests, schedulers):
             say(_not_simulated(others))
         return manifests
+
+    def load_dumped(self, say: Callable[[str], None], begin: Callable[[str], None]) -> DumpedAndChecked:
+        """Read the files, and check only what is from no API server, which has checked what it has stored.
+
+        Args:
+            say: takes a line for each thing that is left out.
+            begin: is told what is done next.
+
+        Raises:
+            TrioSchedError: something is wrong with the files.
+        """
+        sources = [sys.stdin if str(file) == "-" else file for file in self.files]
+        if self.demo:
+            sources.append(DEMO_CLUSTER)
+        with _without_garbage_collection():
+            read = read_manifests(sources, lambda name: begin(f"reading {name}"))
+            dumped = [one for one in read.manifests if _is_dumped(one.fields)]
+            others = [one for one in read.manifests if not _is_dumped(one.fields)]
+            begin(f"checking {len(others)} objects")
+            definitions = [one.fields for one in dumped if one.fields.get("kind") == "CustomResourceDefinition"]
+            checked = check_manifests(
+                others, read.problems, lenient=self.lenient, strict=self.strict, known_definitions=definitions
+            )
+        checked.files = read.files
+        for line in _left_out(checked):
+            say(line)
+        return DumpedAndChecked(dumped, multiply(checked.manifests))
+
+
+def _is_dumped(fields: dict[str, Any]) -> bool:
+    metadata = fields.get("metadata")
+    return isinstance(metadata, dict) and isinstance(metadata.get("uid"), str) and bool(metadata.get("resourceVersion"))
 
 
 @contextmanager

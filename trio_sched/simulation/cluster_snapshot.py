@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -14,15 +15,17 @@ from attrs import define, field
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.watched_kinds import kind_of
+from trio_sched.errors import TrioSchedError
 from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
 from trio_sched.explanation.priorities import PriorityClass
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.changes import Change
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.custom_resources import Watched
+from trio_sched.plugin_api.custom_resources import Watched, plural_of
 from trio_sched.simulation.simulated_run import in_process_clients
 from trio_sched.simulator import ApiServer, trio_clock
+from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import ObjectStore
 
 PRIORITY_CLASSES: Kind[Any] = Kind(
@@ -75,6 +78,38 @@ def objects_of_store(store: ObjectStore) -> Objects:
             yield one if kind.keep_raw is None else kind.keep_raw(one, raw)
 
     return objects
+
+
+def objects_of_dump(manifests: Iterable[Manifest]) -> Objects:
+    """The objects that an API server had.
+
+    They are read when their kind is asked for; then `DumpError` says which of them are none.
+    """
+    plurals: dict[tuple[str, str], list[Manifest]] = {}
+    for one in manifests:
+        key = str(one.fields.get("apiVersion")), plural_of(str(one.fields.get("kind")))
+        plurals.setdefault(key, []).append(one)
+
+    def objects(kind: Kind[Any]) -> Iterable[Any]:
+        for one in plurals.get((kind.api_version, kind.plural), ()):
+            try:
+                made = msgspec.convert(one.fields, kind.type)
+            except msgspec.ValidationError as problem:
+                raise DumpError(str(one.problem(str(problem)))) from problem
+            if kind.transform is not None:
+                made = kind.transform(made, None)
+            yield made if kind.keep_raw is None else kind.keep_raw(made, msgspec.json.encode(one.fields))
+
+    return objects
+
+
+def both(first: Objects, second: Objects) -> Objects:
+    """The objects of both."""
+    return lambda kind: chain(first(kind), second(kind))
+
+
+class DumpError(TrioSchedError):
+    """An object of a dump is not of its kind."""
 
 
 @asynccontextmanager

@@ -23,16 +23,19 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import parse_time
 from trio_sched.objects.workload import ReplicaSet
 from trio_sched.simulation.asked_pods import AskedPods, Name, like_each_other
+from trio_sched.simulation.cluster_files import DumpedAndChecked
 from trio_sched.simulation.cluster_snapshot import (
     ClusterSnapshot,
     assembled,
+    both,
     fill,
+    objects_of_dump,
     objects_of_store,
     snapshot_of,
 )
 from trio_sched.simulation.live_snapshot import LiveListing
 from trio_sched.simulator import ApiServer, populate, trio_clock
-from trio_sched.simulator.manifests.manifests import Manifest, ManifestProblem
+from trio_sched.simulator.manifests.manifests import ManifestProblem
 
 Json = dict[str, Any]
 
@@ -135,7 +138,7 @@ async def explain_live(
 
 
 async def explain_manifests(
-    question: Question, manifests: Sequence[Manifest], now: datetime, say: Callable[[str], None]
+    question: Question, manifests: DumpedAndChecked, now: datetime, say: Callable[[str], None]
 ) -> Answers:
     """Explain pods of a cluster from files, as it is there.
 
@@ -155,8 +158,8 @@ async def explain_manifests(
         say(f"Warning: left out: {problem}")
 
     server = ApiServer(trio_clock(now), 0)
-    populate(server, manifests, leave_out)
-    objects = objects_of_store(server.store)
+    populate(server, manifests.checked, leave_out)
+    objects = both(objects_of_dump(manifests.dumped), objects_of_store(server.store))
     owners = {
         (kind, one.metadata.namespace, one.metadata.name): one
         for kind, listed in _OWNERS.items()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no 
 KINDS = "pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,nodes"
 CONTROLLERS = (
     "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,"
-    "persistentvolume-protection-controller"
+    "persistentvolume-protection-controller,resourceclaim-controller"
 )
 
 
@@ -100,6 +100,12 @@ async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, 
     assert not problems, "\n".join(problems)
 
 
+def without_binding(one: dict[str, Any]) -> dict[str, Any]:
+    """A claim as it is before the controller has bound it."""
+    metadata = {key: value for key, value in one["metadata"].items() if key != "annotations"}
+    return {**one, "metadata": metadata} if one["kind"] == "PersistentVolumeClaim" else one
+
+
 async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str:
     """What is wrong with the explanation of *cause*; empty if nothing is."""
     for kind in KINDS.split(","):
@@ -108,13 +114,13 @@ async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str
     for objects in (first, [one for one in cause.objects if one not in first]):
         if not objects:
             continue
-        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+        listed = {"apiVersion": "v1", "kind": "List", "items": [without_binding(one) for one in objects]}
         code, printed = await run(["kubectl", "create", "-f", "-"], folder, json.dumps(listed))
         if code:
             return printed
-        await trio.sleep(1)  # a claim whose volume the controller does not know yet is lost
+        await trio.sleep(1)
     for one in cause.objects:  # creating an object drops its status
-        if "status" in one:
+        if "status" in one and one["kind"] != "PersistentVolumeClaim":
             kind, name = one["kind"].lower(), one["metadata"]["name"]
             patch = json.dumps({"status": one["status"]})
             await run(["kubectl", "patch", kind, name, "--subresource=status", "--type=merge", "-p", patch], folder)

@@ -22,7 +22,7 @@ from trio_sched.cli.process.terminal import PIPE_WIDTH
 from trio_sched.explanation.text import Layout, explanation_text, plain
 from trio_sched.simulation.asked_pods import Name, NoSuchPod
 from trio_sched.simulation.explaining import Answers, Question, explain_live, explain_manifests
-from trio_sched.simulation.simulated_run import say_on_stderr, scheduler_names
+from trio_sched.simulation.simulated_run import say_on_stderr
 
 _STYLES: Final[dict[str, dict[str, Any]]] = {
     "title": {"bold": True},
@@ -131,7 +131,7 @@ def explain(
                 if live is not None and not cluster.files:
                     answers = trio.run(explain_live, question, live.settings, now, progress.begin)
                 else:
-                    manifests = cluster.load(scheduler_names(question.settings), begin=progress.begin)
+                    manifests = cluster.load_dumped(say_on_stderr, progress.begin)
                     answers = trio.run(explain_manifests, question, manifests, now, say_on_stderr)
         except* NoSuchPod as group:
             raise _NotFound(str(group.exceptions[0])) from None
