@@ -1,4 +1,5 @@
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -361,6 +362,29 @@ async def test_a_watch_that_gets_no_more_bookmarks_is_begun_again(autojump_clock
     assert [query["resourceVersion"] for verb, query, _ in server.asked if verb == "watch"] == ["10", "13"]
     assert server.asked[2][2] - server.asked[1][2] == pytest.approx(221, abs=1.5)
     assert "silent for 100 s" in str(consumer.trouble[0])
+
+
+async def test_a_watch_that_falls_silent_after_its_first_bookmark_is_begun_again(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(10)], watches=[watching(60.0, bookmark(12), FOREVER)])
+    async with following(server) as consumer:
+        await trio.sleep(170)
+    assert [query["resourceVersion"] for verb, query, _ in server.asked if verb == "watch"] == ["10", "12"]
+    assert server.asked[2][2] - server.asked[1][2] == pytest.approx(161, abs=1.5)
+    assert "silent for 100 s" in str(consumer.trouble[0])
+
+
+async def test_a_silent_watch_is_information_and_no_error(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    server = Server(lists=[listing(10)], watches=[watching(60.0, bookmark(12), FOREVER)])
+    async with connect(SETTINGS, qps=-1, transport=server) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(list_and_watch, client, POD_KIND, lambda _: None, random=Random(1)))
+        await trio.sleep(170)
+        nursery.cancel_scope.cancel()
+    said = [(record.levelname, record.getMessage()) for record in caplog.records if "silent" in record.getMessage()]
+    assert said == [("INFO", "The watch of pods has been silent for 100 s; connecting anew")]
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 async def test_a_watch_without_any_bookmark_is_left_alone(autojump_clock: MockClock) -> None:

@@ -43,8 +43,9 @@ WATCH_SECONDS = (300, 600)
 """The timeout that a watch asks for; drawn at random, so that many watches do not end at the same time."""
 MARGIN_SECONDS = 30.0
 MISSED_BOOKMARK_SECONDS = 100.0
-"""An API server that sends bookmarks sends one every minute; whether it does depends on its etcd, and on whether there
-was ever a change of the kind. A watch that got one, and something after it, and then is silent for so long is dead."""
+"""An API server that sends bookmarks sends one every minute. Whether it does to a watch depends on whether there was a
+change of the kind after the version that the watch began with, or its etcd reports progress. A watch that got one and
+then is silent for so long is dead."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The largest event; an API server stores objects of a megabyte or two."""
 FRESH_LIST_SECONDS = 1.0
@@ -63,6 +64,10 @@ class WatchBroken(KubeClientError):
     """A watch that went silent, sent no events, or ended at once: the next one has to wait."""
 
 
+class WatchSilent(WatchBroken):
+    """A watch from which nothing came for too long: it is begun anew, and nothing is lost."""
+
+
 @define(eq=False)
 class WatchErrorLog:
     """Logs the errors of the watch of a kind: the default for ``on_error``.
@@ -79,6 +84,9 @@ class WatchErrorLog:
         is_news = text != self._last or now - self._logged_at >= LOG_INTERVAL_SECONDS
         if is_news:
             self._last, self._logged_at = text, now
+        if isinstance(error, WatchSilent):
+            log.log(logging.INFO if is_news else V4, "The watch of %s has been %s", plural, text)
+            return
         # Of what is no API server there is a line already.
         level = V4 if isinstance(error, NotAnApiServer) or not is_news else logging.ERROR
         log.log(level, "Failed to watch %s: %s", plural, text)
@@ -291,7 +299,8 @@ class Reflector(Generic[T]):
             Expired: the resource version is too old, so a list is needed.
             ApiError: the server refused, or ended the watch with an error.
             ConnectionFailed: the connection broke.
-            WatchBroken: the watch was silent for too long, sent what is no event, or ended right after it began.
+            WatchSilent: nothing came for too long.
+            WatchBroken: the watch sent what is no event, or ended right after it began.
         """
         self.watches += 1
         seconds = self.random.randint(*WATCH_SECONDS)
@@ -329,10 +338,13 @@ class Reflector(Generic[T]):
                         lines = piece[:end]
                     if end < len(piece):
                         unfinished.append(piece[end:])
+                    had_bookmark = self._bookmarks
                     self._apply(self._codec.events(lines))
+                    if self._bookmarks and not had_bookmark:
+                        idle_limit.deadline = min(now + MISSED_BOOKMARK_SECONDS, last_moment)
         if idle_limit.cancelled_caught:
             silent = trio.current_time() - moved
-            raise WatchBroken(f"the watch has been silent for {silent:.0f} s; connecting anew")
+            raise WatchSilent(f"silent for {silent:.0f} s; connecting anew")
         # Progress counts, not bytes: what contains no event must not lead to one connection after the other.
         if self._version == version_before and trio.current_time() - began < VERY_SHORT_SECONDS:
             raise WatchBroken(
