@@ -85,7 +85,10 @@ class Wait:
 
     timeout_seconds: float
     message: str = ""
-    """Why; the pods of a group that is not scheduled have it in their condition."""
+    """Why: shown in the log, by ``/debug/scheduler/queue`` and by ``trio-sched simulate``.
+
+    The pods of a group that is not scheduled have it in their condition.
+    """
 
 
 @frozen
