@@ -60,8 +60,5 @@ def _deletion(victims: Victims) -> Change:
     notes = [f"priority {', '.join(str(one) for one in sorted({pod.priority for pod in pods}))}"]
     if victims.pdb_violations:
         notes.append(f"{victims.pdb_violations} protected by a disruption budget")
-    makers = {f"{one.kind} {one.name}" for pod in pods for one in pod.metadata.owner_references or () if one.controller}
-    if makers:
-        notes.append(f"{some_names(sorted(makers))} will make new ones, which need a place too")
     title = f"delete {some_names([pod.key for pod in pods])}"
     return Change(title=title, edits=tuple(delete_pod(pod) for pod in pods), note="; ".join(notes))

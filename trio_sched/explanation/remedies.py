@@ -17,6 +17,7 @@ from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.new_nodes import new_nodes
 from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.priorities import higher_priorities
+from trio_sched.explanation.side_effects import side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change
@@ -119,6 +120,9 @@ class _Search:
         try:
             with self.trial.made(change) as edited:
                 outcome = self.trial.decide_made(edited, preempt=preempt)
+                notes = [change.note] if change.note else []
+                if outcome.node_name and not outcome.victims:
+                    notes += side_effects(self.trial, edited, self.trial.subject(edited), outcome.node_name)
         except CannotApply as problem:
             self.remedies.tried.append(f"{change.title} ({problem})")
             return
@@ -132,7 +136,7 @@ class _Search:
                 edited=tuple(edited),
                 outcome=outcome,
                 touches=_touch(edited, self.trial.pod),
-                notes=(change.note,) if change.note else (),
+                notes=tuple(notes),
             )
         )
 

@@ -92,7 +92,7 @@ class Trial:
 
     def decide_made(self, edited: Sequence[EditedObject], *, preempt: bool = False) -> Outcome:
         """What is decided about the pod while a change is made; *edited* is what `made` gave."""
-        return self._decide(self._subject(edited), preempt=preempt)
+        return self._decide(self.subject(edited), preempt=preempt)
 
     def would_help(self, change: Change, *, preempt: bool = False) -> bool:
         """Whether the pod would run once *change* is made."""
@@ -125,7 +125,8 @@ class Trial:
         """What is decided about the pod as things stand."""
         return self._decide(self.pod, preempt=preempt)
 
-    def _subject(self, edited: Sequence[EditedObject]) -> Pod:
+    def subject(self, edited: Sequence[EditedObject]) -> Pod:
+        """The pod in question, as a change leaves it."""
         for one in edited:
             if one.kind == "Pod" and (one.namespace, one.name) == (self.pod.namespace, self.pod.name):
                 subject: Pod = one.new
