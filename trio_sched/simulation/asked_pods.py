@@ -37,6 +37,11 @@ _KINDS: Final[Mapping[str, str]] = {
 class NoSuchPod(TrioSchedError):
     """There is no such pod, or no pod of such a workload."""
 
+    def __init__(self, text: str, name: Name) -> None:
+        super().__init__(text)
+        self.name = name
+        """What was asked about."""
+
 
 @frozen(kw_only=True)
 class Name:
@@ -88,7 +93,7 @@ class AskedPods:
         else:
             found = self._of_workload(name.kind, name)
         if not found:
-            raise NoSuchPod(self._missing(name))
+            raise NoSuchPod(self._missing(name), name)
         return [pod for pod in found if not pod.node_name] or found
 
     def pending(self) -> list[Pod]:

@@ -4,7 +4,7 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -107,11 +107,7 @@ class ClusterFiles:
             say(line)
         if not any(one.fields["kind"] == "Node" for one in loaded.manifests):
             say(_NO_NODES)
-        missing = missing_objects(loaded.manifests)
-        if missing.running:
-            _note_missing(missing.running, loaded.manifests, say)
-        if missing.pending and self.live is None:  # what was listed is complete, or is named above
-            say(f"Warning: pending {_lacking(missing.pending, '; they may be pending for that alone')}")
+        self._say_missing(loaded.manifests, say)
         manifests = multiply(loaded.manifests)
         if self.taken_over:
             take_over(manifests, self.taken_over, schedulers)
@@ -146,7 +142,21 @@ class ClusterFiles:
         checked.files = read.files
         for line in _left_out(checked):
             say(line)
+        with suppress(AttributeError, KeyError, TypeError):  # objects that are not of their kind are found out later
+            self._say_missing([*dumped, *checked.manifests], say)
         return DumpedAndChecked(dumped, multiply(checked.manifests))
+
+    def _say_missing(self, manifests: Sequence[Manifest], say: Callable[[str], None]) -> None:
+        """Say what pods refer to that is nowhere.
+
+        Raises:
+            IncompleteDump: the nodes of running pods.
+        """
+        missing = missing_objects(manifests)
+        if missing.running:
+            _note_missing(missing.running, manifests, say)
+        if missing.pending and self.live is None:  # what was listed is complete, or is named above
+            say(f"Warning: pending {_lacking(missing.pending, '; they may be pending for that alone')}")
 
 
 def _is_dumped(fields: dict[str, Any]) -> bool:

@@ -14,15 +14,16 @@ from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.explanation.commands import controller_of
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Waiting, explain
-from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.verbs import get
+from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import parse_time
 from trio_sched.objects.workload import ReplicaSet
-from trio_sched.simulation.asked_pods import AskedPods, Name, like_each_other
+from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
 from trio_sched.simulation.cluster_snapshot import (
     ClusterSnapshot,
@@ -44,6 +45,17 @@ _OWNERS: Final[Mapping[str, Kind[Any]]] = {
     "ReplicaSet": Kind(group="apps", version="v1", plural="replicasets", namespaced=True, type=ReplicaSet),
 }
 """What may stand between a pod and its workload; only the metadata are read."""
+_WORKLOADS: Final[Mapping[str, Kind[Any]]] = {
+    kind: Kind(group=group, version="v1", plural=f"{kind.lower()}s", namespaced=True, type=AnyObject)
+    for kind, group in (
+        ("DaemonSet", "apps"),
+        ("Deployment", "apps"),
+        ("Job", "batch"),
+        ("ReplicaSet", "apps"),
+        ("ReplicationController", ""),
+        ("StatefulSet", "apps"),
+    )
+}
 _MAX_EXPLAINED: Final = 200
 """Pods that are explained at once."""
 
@@ -117,7 +129,12 @@ async def explain_live(
         listing = LiveListing(client, begin)
         pods = await listing.pods()
         asked = AskedPods(pods)
-        found = _asked(question, asked)
+        try:
+            found = _asked(question, asked)
+        except NoSuchPod as missing:
+            if (why := await _why_no_pods(client, missing.name)) is None:
+                raise
+            raise NoSuchPod(f"{missing.name} has no pods: {why}", missing.name) from missing
         scores_matter = bool(question.nodes) or any(pod.node_name for pod in found)
         snapshot = await listing.snapshot(pods, found, assembly.loaded.wanted_kinds, scores_matter=scores_matter)
         owners: dict[tuple[str, str, str], Any] = {}
@@ -135,6 +152,22 @@ async def explain_live(
         answers = _explained(question, assembly, snapshot, AskedPods(pods, owners), found, now)
         answers.notes += listing.notes
     return answers
+
+
+async def _why_no_pods(client: KubeClient, name: Name) -> str | None:
+    """Why the workload *name* has no pods, as its controller says; None if there is no such workload."""
+    kind = _WORKLOADS.get(name.kind)
+    if kind is None:
+        return None
+    try:
+        found = await get(client, kind, name.name, namespace=name.namespace)
+    except ApiError:
+        return None
+    for condition in (found.status or {}).get("conditions") or ():
+        if condition.get("type") in ("ReplicaFailure", "Failed", "Suspended") and condition.get("status") == "True":
+            return str(condition.get("message") or condition.get("reason"))
+    replicas = (found.spec or {}).get("replicas", 1)
+    return "it wants none" if replicas == 0 else "its controller has made none, and does not say why"
 
 
 async def explain_manifests(
