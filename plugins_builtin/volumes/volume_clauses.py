@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -68,7 +68,9 @@ def claim_clauses(pod: Pod, handle: Handle) -> Iterator[Clause]:
         elif claim.metadata.deletion_timestamp is not None:
             held = some_names(claim.metadata.finalizers or ()) or "nothing that is known"
             text = f"the claim {name} is being deleted, and held by {held}"
-            yield _clause("ClaimIsBeingDeleted", name, text)
+            users = _users(handle, pod, name)
+            text += f"; it is used by {some_names([one.key for one in users])}" if users else ""
+            yield _clause("ClaimIsBeingDeleted", name, text, partial(_once_deleted, claim, users))
         elif claim.status.phase == "Lost":
             text = f"the claim {name} is bound to the volume {claim.spec.volume_name}, which does not exist"
             yield _clause("ClaimLost", name, text, partial(_with_volume, handle, claim, claim.spec.volume_name))
@@ -81,6 +83,28 @@ def claim_clauses(pod: Pod, handle: Handle) -> Iterator[Clause]:
 
 def _clause(reason: str, name: str, cause: str, changes: Callable[[], Iterable[Change]] = lambda: ()) -> Clause:
     return Clause(reason=reason, title=f"claim {name}", cause=cause, changes=lambda _nodes: changes())
+
+
+def _users(handle: Handle, pod: Pod, name: str) -> list[Pod]:
+    """The running pods that use the claim *name* in the namespace of *pod*."""
+    return [
+        other
+        for node in handle.nodes
+        for other in node.pods
+        if other.namespace == pod.namespace and name in named_claims(other)
+    ]
+
+
+def _once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator[Change]:
+    """The claim anew, once the pods are gone that keep it."""
+    if len(users) > _MAX_USERS:
+        return
+    metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace)
+    made = PersistentVolumeClaim(metadata=metadata, spec=replace_fields(claim.spec, volume_name=""))
+    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, anew=True)
+    names = f"delete {some_names([one.key for one in users])} and make" if users else "make"
+    title = f"{names} a new, empty claim {claim.name} once the old one is gone"
+    yield Change(title=title, edits=(*map(delete_pod, users), edit), note="what is on the old one may be lost")
 
 
 def _missing(pod: Pod, handle: Handle, volume: Volume, name: str) -> Clause:

@@ -87,11 +87,19 @@ class Explanation:
 
     @property
     def blocking(self) -> tuple[FailingClause, ...]:
-        """The requirements that are the cause: those that keep it from most nodes together, as few as possible."""
+        """The requirements that are the cause: those that keep it from most nodes together, as few as possible.
+
+        Of several of these, what the first change is about.
+        """
         if self.analysis is None or not self.is_pending or self.fits_now:
             return ()
-        sets = [clauses for clauses, _count in self.analysis.failing_sets() if clauses]
-        return sets[0] if sets else ()
+        sets = [one for one in self.analysis.failing_sets() if one[0]]
+        if not sets:
+            return ()
+        first = len(sets[0][0]), sets[0][1]
+        equal = [clauses for clauses, count in sets if (len(clauses), count) == first]
+        by_remedy = (remedy.clauses for remedy in self.remedies.found)
+        return next((clauses for clauses in by_remedy if clauses in equal), equal[0])
 
 
 def explain(

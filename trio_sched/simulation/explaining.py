@@ -58,6 +58,8 @@ _WORKLOADS: Final[Mapping[str, Kind[Any]]] = {
 }
 _MAX_EXPLAINED: Final = 200
 """Pods that are explained at once."""
+_MAX_WITH_REMEDIES: Final = 25
+"""Those for which changes are tried."""
 
 
 @frozen(kw_only=True)
@@ -224,17 +226,22 @@ def _explained(
     answers = Answers()
     adopted = _adopted(question, assembly, snapshot, pods, answers)
     fill(assembly, snapshot)
-    groups = like_each_other(pods, asked)
+    groups = sorted(like_each_other(pods, asked), key=lambda group: -len(group))
     if len(groups) > _MAX_EXPLAINED:
         answers.notes.append(f"there are {len(groups)} kinds of pods; the first {_MAX_EXPLAINED} are explained")
-    for group in groups[:_MAX_EXPLAINED]:
+    for number, group in enumerate(groups[:_MAX_EXPLAINED]):
         pod = group[0]
-        found = explain(assembly.scheduler, adopted(pod), scores_of=question.nodes)
+        found = explain(
+            assembly.scheduler, adopted(pod), scores_of=question.nodes, remedies=number < _MAX_WITH_REMEDIES
+        )
         found.pod = pod
         found.waiting = waiting_of(pod, snapshot.pods, now)
         data = explanation_as_data(found, asked.workload(pod), question.context)
         answers.answers.append(Answer(explanation=data, pods=tuple(one.key for one in group)))
-    answers.answers.sort(key=lambda one: -len(one.pods))
+    if len(groups) > _MAX_WITH_REMEDIES:
+        answers.notes.append(
+            f"changes were tried for the first {_MAX_WITH_REMEDIES} only; ask about the others by name"
+        )
     return answers
 
 
@@ -280,4 +287,5 @@ def _nominated(node: str, pods: Iterable[Pod]) -> str:
         return f"it is nominated to {node}"
     longest = max(pod.metadata.deletion_grace_period_seconds or 0 for pod in ending)
     names = ", ".join(pod.key for pod in ending[:3]) + (", …" if len(ending) > 3 else "")
-    return f"it is nominated to {node}, where {names} are ending, which takes up to {longest} s"
+    verb = "is" if len(ending) == 1 else "are"
+    return f"it is nominated to {node}, where {names} {verb} ending, which takes up to {longest} s"

@@ -101,8 +101,8 @@ async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, 
 
 
 def without_binding(one: dict[str, Any]) -> dict[str, Any]:
-    """A claim as it is before the controller has bound it."""
-    metadata = {key: value for key, value in one["metadata"].items() if key != "annotations"}
+    """A claim as it is before the controller has bound it, and before somebody deletes it."""
+    metadata = {key: value for key, value in one["metadata"].items() if key in ("name", "namespace")}
     return {**one, "metadata": metadata} if one["kind"] == "PersistentVolumeClaim" else one
 
 
@@ -124,6 +124,10 @@ async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str
             kind, name = one["kind"].lower(), one["metadata"]["name"]
             patch = json.dumps({"status": one["status"]})
             await run(["kubectl", "patch", kind, name, "--subresource=status", "--type=merge", "-p", patch], folder)
+    for one in cause.objects:
+        if "deletionTimestamp" in one["metadata"]:
+            kind, name = one["kind"].lower(), one["metadata"]["name"]
+            await run(["kubectl", "delete", kind, name, "--wait=false"], folder)
     if await is_bound(server, cause.pod):
         return "the pod is not pending"
     code, data = await explained(cause, folder)

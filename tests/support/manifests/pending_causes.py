@@ -122,6 +122,12 @@ def wants_devices(name: str) -> Json:
     }
 
 
+def being_deleted(one: Json, finalizer: str) -> Json:
+    since = "2026-01-01T00:00:00Z"
+    stored = {"uid": f"uid-{one['metadata']['name']}", "resourceVersion": "1", "creationTimestamp": since}
+    return {**one, "metadata": {**one["metadata"], **stored, "deletionTimestamp": since, "finalizers": [finalizer]}}
+
+
 def uses(name: str) -> list[Json]:
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
 
@@ -287,7 +293,7 @@ CAUSES: Sequence[PendingCause] = (
     ),
     _cause(
         "spread over zones",
-        ["TopologySpread"],
+        ["NodeCordoned"],
         ["zone", "maxSkew 1", "cordoned"],
         "uncordon n2",
         node("n1"),
@@ -323,8 +329,8 @@ CAUSES: Sequence[PendingCause] = (
     ),
     _cause(
         "pod affinity to pods on a full node",
-        ["PodAffinityMismatch"],
-        ["memory", "app=db", "a (1)"],
+        ["InsufficientMemory"],
+        ["memory", "app=db"],
         "request memory ≤ 3.0Gi",
         node("n1"),
         node("n2", zone="b"),
@@ -509,6 +515,30 @@ CAUSES: Sequence[PendingCause] = (
         devices("n1", "gpu-0"),
         device_claim("asked"),
         pod(**wants_devices("askd")),
+    ),
+    _cause(
+        "a claim that is being deleted",
+        ["ClaimIsBeingDeleted"],
+        ["data", "kubernetes.io/pvc-protection", "default/running"],
+        "delete default/running and make a new, empty claim data",
+        node("n1"),
+        storage_class("fast"),
+        volume("disk-1", "data"),
+        being_deleted(bound_claim("data", "disk-1"), "kubernetes.io/pvc-protection"),
+        pod("running", on="n1", volumes=uses("data")),
+        pod(volumes=uses("data")),
+    ),
+    _cause(
+        "a volume on a cordoned node",
+        ["NodeCordoned"],
+        ["cordoned", "n2", "disk-1"],
+        "uncordon n2",
+        node("n1"),
+        node("n2", zone="b", unschedulable=True),
+        storage_class("fast"),
+        volume("disk-1", "data", zones=["b"]),
+        bound_claim("data", "disk-1"),
+        pod(volumes=uses("data")),
     ),
     _cause(
         "no nodes",
