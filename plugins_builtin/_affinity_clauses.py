@@ -200,7 +200,12 @@ def _requirement_clause(
             yield from _labelled(nodes, where & fails, requirement.key, wanted[0])
 
     return Clause(
-        reason="NodeAffinityMismatch", title=f"node affinity {text}", fails=fails, cause=cause, changes=changes
+        reason="NodeAffinityMismatch",
+        title=f"node affinity {text}",
+        fails=fails,
+        cause=cause,
+        is_given=is_field and requirement.key == "metadata.name",
+        changes=changes,
     )
 
 

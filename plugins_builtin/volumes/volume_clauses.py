@@ -314,6 +314,7 @@ def bound_clause(handle: Handle, nodes: NodeColumns, claim: PersistentVolumeClai
         title=f"volume {name}",
         fails=fails,
         cause=cause,
+        is_given=True,
         changes=lambda _nodes: _new_claims(handle, claim),
     )
 
@@ -329,6 +330,7 @@ def zone_clause(
         title=f"zone of volume {name}",
         fails=fails,
         cause=cause,
+        is_given=True,
         changes=lambda _nodes: _new_claims(handle, claim),
     )
 

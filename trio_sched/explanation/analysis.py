@@ -102,7 +102,10 @@ class Analysis:
         return passes
 
     def failing_sets(self) -> list[tuple[tuple[FailingClause, ...], int]]:
-        """The sets of clauses that nodes fail together, each with the number of nodes; the smallest sets first."""
+        """The sets of clauses that nodes fail together, each with the number of nodes; the smallest sets first.
+
+        Sets with clauses that are given come after all others.
+        """
         if not self.clauses or not len(self.nodes):
             return [(tuple(self.clauses), 0)] if self.clauses else []
         matrix = np.array([one.fails for one in self.clauses])
@@ -113,7 +116,7 @@ class Analysis:
             (tuple(one for one, fails in zip(self.clauses, unpacked[:, i], strict=True) if fails), int(count))
             for i, count in enumerate(counts.tolist())
         ]
-        return sorted(found, key=lambda entry: (len(entry[0]), -entry[1]))
+        return sorted(found, key=lambda one: (any(c.clause.is_given for c in one[0]), len(one[0]), -one[1]))
 
     def names(self, where: BoolArray) -> list[str]:
         """The names of the nodes where that is so."""
@@ -144,7 +147,9 @@ def analyse(profile: Profile, table: NodeTable, pod: Pod, nominated: NominatedPo
             passes &= ~kept.fails
     for one in clauses:
         one.alone = int(np.count_nonzero(_without(clauses, one, len(nodes)) & one.fails))
-    clauses.sort(key=lambda one: (not one.is_of_pod, -one.alone, -int(np.count_nonzero(one.fails))))
+    clauses.sort(
+        key=lambda one: (not one.is_of_pod, one.clause.is_given, -one.alone, -int(np.count_nonzero(one.fails)))
+    )
     return Analysis(profile=profile, pod=pod, nodes=nodes, clauses=clauses, passes=passes, answers=answers.rejecting)
 
 

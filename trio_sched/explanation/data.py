@@ -122,7 +122,7 @@ def cause_text(one: Explanation) -> str:
 def _other_causes(analysis: Analysis, blocking: Sequence[FailingClause]) -> Iterator[tuple[FailingClause, int]]:
     """Other requirements that alone keep it from nodes."""
     for clauses, count in analysis.failing_sets()[:_MAX_CAUSES]:
-        if len(clauses) == len(blocking) == 1 and clauses[0] is not blocking[0]:
+        if len(clauses) == len(blocking) == 1 and clauses[0] is not blocking[0] and not clauses[0].clause.is_given:
             yield clauses[0], count
 
 

@@ -76,6 +76,9 @@ class Clause:
     everything else is met."""
     details: Callable[[], Iterable[str]] = field(default=lambda: ())
     """More of the evidence, a line each."""
+    is_given: bool = False
+    """It comes with the pod and is seldom wrong, as the node of a pod of a DaemonSet, or of a volume: where another
+    requirement keeps the pod from the nodes that this one allows, that is the cause."""
     changes: Callable[[BoolArray], Iterable[Change]] = _no_changes
     """What would meet it on one of the given nodes (shape (nodes,)), the smallest change first."""
 

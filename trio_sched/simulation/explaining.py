@@ -9,14 +9,14 @@ from typing import Any, Final
 from attrs import define, field, frozen
 from msgspec import structs
 
-from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.commands import controller_of
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Waiting, explain
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError
-from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.kinds import POD_KIND, Kind
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.verbs import get
 from trio_sched.objects.any_object import AnyObject
@@ -26,7 +26,7 @@ from trio_sched.objects.workload import ReplicaSet
 from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
 from trio_sched.simulation.cluster_snapshot import (
-    ClusterSnapshot,
+    Objects,
     assembled,
     both,
     fill,
@@ -37,6 +37,7 @@ from trio_sched.simulation.cluster_snapshot import (
 from trio_sched.simulation.live_snapshot import LiveListing
 from trio_sched.simulator import ApiServer, populate, trio_clock
 from trio_sched.simulator.manifests.manifests import ManifestProblem
+from trio_sched.simulator.storage.object_store import ObjectStore
 
 Json = dict[str, Any]
 
@@ -151,7 +152,8 @@ async def explain_live(
                 owner = None  # gone, or not to be seen: then the controller itself is the workload
             owners[controller.kind, pod.namespace, controller.name] = owner
         begin("explaining")
-        answers = _explained(question, assembly, snapshot, AskedPods(pods, owners), found, now)
+        fill(assembly, snapshot)
+        answers = _explained(question, assembly.scheduler, AskedPods(pods, owners), found, now)
         answers.notes += listing.notes
     return answers
 
@@ -195,15 +197,37 @@ async def explain_manifests(
     server = ApiServer(trio_clock(now), 0)
     populate(server, manifests.checked, leave_out)
     objects = both(objects_of_dump(manifests.dumped), objects_of_store(server.store))
-    owners = {
+    async with assembled(question.settings, now) as assembly:
+        snapshot = snapshot_of(objects, assembly.loaded.wanted_kinds)
+        asked = AskedPods(snapshot.pods, _owners(objects))
+        found = _asked(question, asked)
+        fill(assembly, snapshot)
+        return _explained(question, assembly.scheduler, asked, found, now)
+
+
+def explain_settled(question: Question, store: ObjectStore, scheduler: Scheduler, now: datetime) -> Answers:
+    """Explain pods of a cluster that has been simulated.
+
+    Args:
+        question: what is asked.
+        store: the objects.
+        scheduler: with the same objects.
+        now: the time of day there.
+
+    Raises:
+        NoSuchPod: there is no such pod.
+    """
+    objects = objects_of_store(store)
+    asked = AskedPods([pod for pod in objects(POD_KIND) if not pod.is_terminal], _owners(objects))
+    return _explained(question, scheduler, asked, _asked(question, asked), now)
+
+
+def _owners(objects: Objects) -> dict[tuple[str, str, str], Any]:
+    return {
         (kind, one.metadata.namespace, one.metadata.name): one
         for kind, listed in _OWNERS.items()
         for one in objects(listed)
     }
-    async with assembled(question.settings, now) as assembly:
-        snapshot = snapshot_of(objects, assembly.loaded.wanted_kinds)
-        asked = AskedPods(snapshot.pods, owners)
-        return _explained(question, assembly, snapshot, asked, _asked(question, asked), now)
 
 
 def _asked(question: Question, asked: AskedPods) -> list[Pod]:
@@ -216,26 +240,18 @@ def _asked(question: Question, asked: AskedPods) -> list[Pod]:
 
 
 def _explained(
-    question: Question,
-    assembly: Assembly,
-    snapshot: ClusterSnapshot,
-    asked: AskedPods,
-    pods: Sequence[Pod],
-    now: datetime,
+    question: Question, scheduler: Scheduler, asked: AskedPods, pods: Sequence[Pod], now: datetime
 ) -> Answers:
     answers = Answers()
-    adopted = _adopted(question, assembly, snapshot, pods, answers)
-    fill(assembly, snapshot)
+    adopted = _adopted(scheduler, asked, pods, answers)
     groups = sorted(like_each_other(pods, asked), key=lambda group: -len(group))
     if len(groups) > _MAX_EXPLAINED:
         answers.notes.append(f"there are {len(groups)} kinds of pods; the first {_MAX_EXPLAINED} are explained")
     for number, group in enumerate(groups[:_MAX_EXPLAINED]):
         pod = group[0]
-        found = explain(
-            assembly.scheduler, adopted(pod), scores_of=question.nodes, remedies=number < _MAX_WITH_REMEDIES
-        )
+        found = explain(scheduler, adopted(pod), scores_of=question.nodes, remedies=number < _MAX_WITH_REMEDIES)
         found.pod = pod
-        found.waiting = waiting_of(pod, snapshot.pods, now)
+        found.waiting = waiting_of(pod, asked.pods, now)
         data = explanation_as_data(found, asked.workload(pod), question.context)
         answers.answers.append(Answer(explanation=data, pods=tuple(one.key for one in group)))
     if len(groups) > _MAX_WITH_REMEDIES:
@@ -245,12 +261,10 @@ def _explained(
     return answers
 
 
-def _adopted(
-    question: Question, assembly: Assembly, snapshot: ClusterSnapshot, pods: Iterable[Pod], answers: Answers
-) -> Callable[[Pod], Pod]:
+def _adopted(scheduler: Scheduler, asked: AskedPods, pods: Iterable[Pod], answers: Answers) -> Callable[[Pod], Pod]:
     """Gives a pod of another scheduler that is known to run as one of the first profile's."""
-    profiles = assembly.loaded.prepared.profiles
-    running = {pod.scheduler_name for pod in snapshot.pods if pod.node_name} - profiles.keys()
+    profiles = scheduler.profiles
+    running = {pod.scheduler_name for pod in asked.pods if pod.node_name} - profiles.keys()
     first = next(iter(profiles))
     others = sorted({pod.scheduler_name for pod in pods} & running)
     if others:

@@ -82,6 +82,8 @@ class Plan:
     """How long, in the cluster's time; None for until it is idle."""
     explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
     """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
+    inspect: Callable[[ObjectStore, Scheduler, datetime], None] = lambda _store, _scheduler, _now: None
+    """Looks at the objects and the scheduler at the end; *now* is the cluster's time then."""
     explains_placements: bool = False
     """Whether to explain pods, which have full names then, without the volumes and devices that they got."""
     say: Callable[[str], None] = say_on_stderr
@@ -167,6 +169,7 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
             notes=missed_events(assembly.scheduler),
         )
         plan.say_assumptions(outcome)
+        plan.inspect(server.store, assembly.scheduler, server.now())
         if own_claims is None:
             explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome), plan.say)
         else:

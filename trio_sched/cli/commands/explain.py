@@ -13,16 +13,19 @@ from typing import IO, Any, Final
 import click
 import trio
 
-from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.commands.progress import Progress, shown_progress
 from trio_sched.cli.commands.simulation_options import echo_data, one_error, set_up_log, settings_of
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, source_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import PIPE_WIDTH
+from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.text import Layout, explanation_text, plain
 from trio_sched.simulation.asked_pods import Name, NoSuchPod
-from trio_sched.simulation.explaining import Answers, Question, explain_live, explain_manifests
-from trio_sched.simulation.simulated_run import say_on_stderr
+from trio_sched.simulation.explaining import Answers, Question, explain_live, explain_manifests, explain_settled
+from trio_sched.simulation.simulated_run import Plan, run_plan, say_on_stderr
+from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.storage.object_store import ObjectStore
 
 _STYLES: Final[dict[str, dict[str, Any]]] = {
     "title": {"bold": True},
@@ -132,11 +135,27 @@ def explain(
                     answers = trio.run(explain_live, question, live.settings, now, progress.begin)
                 else:
                     manifests = cluster.load_dumped(say_on_stderr, progress.begin)
-                    answers = trio.run(explain_manifests, question, manifests, now, say_on_stderr)
+                    if any(one.fields.get("kind") == "Pod" for one in manifests.dumped):
+                        answers = trio.run(explain_manifests, question, manifests, now, say_on_stderr)
+                    else:  # manifests of pods that no scheduler has seen yet
+                        answers = _simulated(question, [*manifests.dumped, *manifests.checked], now, progress)
         except* NoSuchPod as group:
             raise _NotFound(str(group.exceptions[0])) from None
     _show(answers, output, every_node=every_node, listed=all_pending)
     return ExitCode.FAILURE if answers.is_pending else ExitCode.OK
+
+
+def _simulated(question: Question, manifests: Sequence[Manifest], now: datetime, progress: Progress) -> Answers:
+    """The answers once the cluster has been scheduled."""
+    answers: list[Answers] = []
+
+    def inspect(store: ObjectStore, scheduler: Scheduler, then: datetime) -> None:
+        answers.append(explain_settled(question, store, scheduler, then))
+
+    progress.begin("pods decided on")
+    run_plan(Plan(settings=question.settings, manifests=manifests, seed=0, begins=now, inspect=inspect), progress.count)
+    answers[0].notes.append("the files have pods that no cluster has seen; what becomes of them was simulated first")
+    return answers[0]
 
 
 def _context(options: dict[str, Any]) -> Sequence[str]:
