@@ -32,6 +32,8 @@ _REASONS: Final = {
     "memory": "InsufficientMemory",
     "ephemeral-storage": "InsufficientEphemeralStorage",
 }
+_LOWEST: Final = 1
+"""No request becomes smaller than this."""
 
 
 def too_many_pods(nodes: NodeColumns) -> Clause:
@@ -169,43 +171,55 @@ def with_request(pod: Pod, resource: str, most: int, options: ResourceOptions) -
     Returns:
         None if that cannot be reached by smaller requests of containers.
     """
+    of_pod = pod.spec.resources
+    if of_pod is not None and resource in (of_pod.requests or {}):
+        # The containers together may not request more than the pod.
+        containers = _with_spec(pod, resources=None)
+        if _total(containers, resource, options) > most:
+            lower = with_request(containers, resource, most, options)
+            if lower is None:
+                return None
+            pod = _with_spec(lower, resources=of_pod)
     excess = _total(pod, resource, options) - most
-    lowest = 1
     changed = pod
     while excess > 0:
         before = excess
-        changed = _give(changed, resource, excess, lowest)
+        changed = _give(changed, resource, excess)
         excess = _total(changed, resource, options) - most
         if excess >= before:
             return None
-    return changed if _total(changed, resource, options) == most else None
+    return changed if excess == 0 else None
+
+
+def _with_spec(pod: Pod, **fields: object) -> Pod:
+    return replace_fields(pod, spec=replace_fields(pod.spec, **fields))
 
 
 def _total(pod: Pod, resource: str, options: ResourceOptions) -> int:
     return to_amounts(nano_requests(pod, options)).amount(resource)
 
 
-def _give(pod: Pod, resource: str, excess: int, lowest: int) -> Pod:
-    """*pod* whose largest request for *resource* is smaller by *excess*, but not smaller than *lowest*."""
+def _give(pod: Pod, resource: str, excess: int) -> Pod:
+    """*pod* whose largest request for *resource* is smaller by *excess*, but not smaller than `_LOWEST`."""
     spec = pod.spec
     if spec.resources is not None and resource in (spec.resources.requests or {}):
         amount = _amount(resource, (spec.resources.requests or {})[resource])
-        resources = _replaced(spec.resources, resource, max(amount - excess, lowest))
-        return replace_fields(pod, spec=replace_fields(spec, resources=resources))
+        resources = _replaced(spec.resources, resource, max(amount - excess, _LOWEST))
+        return _with_spec(pod, resources=resources)
     found: tuple[int, str, int] | None = None
     for attribute, index, container in _containers(pod):
         requests = (container.resources.requests if container.resources is not None else None) or {}
         if resource in requests:
             amount = _amount(resource, requests[resource])
-            if amount > lowest and (found is None or amount > found[0]):
+            if amount > _LOWEST and (found is None or amount > found[0]):
                 found = (amount, attribute, index)
     if found is None:
         return pod
     amount, attribute, index = found
     containers = list(getattr(spec, attribute))
-    resources = _replaced(containers[index].resources, resource, max(amount - excess, lowest))
+    resources = _replaced(containers[index].resources, resource, max(amount - excess, _LOWEST))
     containers[index] = replace_fields(containers[index], resources=resources)
-    return replace_fields(pod, spec=replace_fields(spec, **{attribute: tuple(containers)}))
+    return _with_spec(pod, **{attribute: tuple(containers)})
 
 
 def _containers(pod: Pod) -> Iterable[tuple[str, int, Container]]:
