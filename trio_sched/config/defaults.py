@@ -47,6 +47,7 @@ def complete(given: Given, gates: FeatureGates) -> SchedulerConfig:
         profiles=tuple(_profile(profile, gates, alone=len(profiles) == 1) for profile in profiles),
         extenders=tuple(map(_extender, given.get("extenders") or ())),
         delay_cache_until_active=given.get("delayCacheUntilActive", False),
+        explain_in_condition=given.get("explainInCondition", False),
     )
 
 

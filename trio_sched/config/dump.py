@@ -142,6 +142,7 @@ def configuration_tree(config: SchedulerConfig) -> dict[str, Any]:
         **omit_empty(
             extenders=[_extender(extender) for extender in config.extenders],
             delayCacheUntilActive=config.delay_cache_until_active,
+            explainInCondition=config.explain_in_condition,
         ),
     }
 

@@ -144,3 +144,5 @@ class SchedulerConfig:
     profiles: tuple[Profile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
+    explain_in_condition: bool = False
+    """Whether the message of a pending pod's condition ends with the first change that would let it run."""

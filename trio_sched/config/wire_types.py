@@ -120,6 +120,7 @@ CONFIGURATION: Final = Struct(
         "profiles": ListOf(_PROFILE),
         "extenders": ListOf(EXTENDER),
         "delayCacheUntilActive": _BOOL,
+        "explainInCondition": _BOOL,  # of trio-sched; kube-scheduler does not know it
     },
     embedded={
         **TYPE_META,

@@ -35,6 +35,7 @@ from trio_sched.daemon.plugins.plugin_trace import PluginTrace
 from trio_sched.daemon.pods.attempt_history import AttemptHistory
 from trio_sched.daemon.pods.binder import Binder
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
+from trio_sched.daemon.pods.condition_remedies import ConditionRemedies
 from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.pods.pods_in_pre_bind import PodsInPreBind
@@ -52,6 +53,7 @@ from trio_sched.daemon.watching.watches import Watches
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.work_pool import WorkPool
 from trio_sched.engine.cache import Cache
+from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
 from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.hook_times import HookTimes
@@ -143,6 +145,8 @@ class Assembly:
     waiting: WaitingPods
     attempts: AttemptHistory
     """The last attempts of pending pods."""
+    remedies: ConditionRemedies | None
+    """What would help pending pods; None unless their conditions are to say so."""
     loader: ProfileLoader
     http: PluginHttp
     """Carries the requests of plugins."""
@@ -165,8 +169,11 @@ class Assembly:
         return self.loaded.settings
 
     def forget_attempts(self) -> None:
-        """Forget the attempts of pods that are no longer pending."""
-        self.attempts.keep({pod.uid for pod in self.scheduler.cache.unassigned.pods()})
+        """Forget the attempts of pods that are no longer pending, and what would have helped these."""
+        pending = {pod.uid for pod in self.scheduler.cache.unassigned.pods()}
+        self.attempts.keep(pending)
+        if self.remedies is not None:
+            self.remedies.forget(pending)
 
     def put_in_force(self, loaded: LoadedProfiles) -> None:
         """Schedule with *loaded* from now on; to be called between two pods. Nothing here waits, or can fail."""
@@ -261,6 +268,7 @@ def assemble(
             tracer=tracer,
         )
     attempts = AttemptHistory()
+    remedies = _remedies(scheduler, status_writer) if config.explain_in_condition else None
     failure_handler = FailureHandler(
         scheduler=scheduler,
         recorder=recorder,
@@ -268,6 +276,7 @@ def assemble(
         requeued=backoff_changed.set,
         metrics=metrics,
         attempts=attempts,
+        remedies=remedies,
     )
     binding = BindingCycle(
         scheduler=scheduler,
@@ -359,6 +368,7 @@ def assemble(
         plugin_trace=PluginTrace(selector=settings.trace_plugins),
         waiting=waiting,
         attempts=attempts,
+        remedies=remedies,
         loader=loader,
         loaded=loaded,
         http=http,
@@ -440,6 +450,18 @@ def _pod_groups(
         tracer=tracer,
         extender_scheduling=extender_scheduling,
     )
+
+
+def _remedies(scheduler: Scheduler, status_writer: PodStatusWriter) -> ConditionRemedies:
+    """Finds what would help pods, and writes it into their conditions."""
+    from trio_sched.daemon.first_remedy import first_remedy
+
+    def write(pod: Pod, message: str) -> None:
+        known = scheduler.cache.unassigned.get(pod.key)
+        if known is not None and known.uid == pod.uid and not scheduler.cache.is_assumed(pod.uid):
+            status_writer.write(known, reason=UNSCHEDULABLE, message=message, nominated_node_name=None)
+
+    return ConditionRemedies(partial(first_remedy, scheduler), write)
 
 
 def _scheduler(

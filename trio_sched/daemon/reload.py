@@ -37,6 +37,7 @@ _FIXED: Final = {
     "delay_cache_until_active": "delayCacheUntilActive",
     "enable_contention_profiling": "enableContentionProfiling",
     "enable_profiling": "enableProfiling",
+    "explain_in_condition": "explainInCondition",
     "extenders": "extenders",
     "leader_election": "leaderElection",
 }

@@ -213,6 +213,8 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         writers.start_soon(assembly.status_patch_pool.run)
         writers.start_soon(assembly.preemption_executor.pool.run)
         writers.start_soon(assembly.plugin_jobs.run)
+        if assembly.remedies is not None:
+            writers.start_soon(assembly.remedies.run)
         writers.start_soon(assembly.tasks.run_as_leader)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
             with trio.CancelScope() as scheduling, _leading(assembly, writers):

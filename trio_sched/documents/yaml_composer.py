@@ -32,6 +32,8 @@ def compose_documents(text: str) -> Iterator[Node]:
         raise DocumentError(f"yaml: {error.reason}", line=line, column=column, problem=error.reason) from error
     except yaml.MarkedYAMLError as error:
         problem = shortened(error.problem or "unknown problem parsing YAML content")
+        if "nesting depth" in problem:  # the limit that later versions of libyaml have themselves, 1000
+            problem = f"exceeded max depth of {MAX_DEPTH}"
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
         raise DocumentError(f"yaml: {_where(error)}{problem}", line=line, column=column, problem=problem) from error

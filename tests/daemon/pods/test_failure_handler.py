@@ -45,6 +45,7 @@ class Failing(ReportingAssembly):
             requeued=lambda: self.calls.append(trio.current_time()),
             metrics=parts.metrics.recorder,
             attempts=parts.attempts,
+            remedies=None,
         )
 
     @property

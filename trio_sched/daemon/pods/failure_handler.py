@@ -12,6 +12,7 @@ from trio_sched.daemon.logs.failure_log import log_plugin_failures
 from trio_sched.daemon.logs.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pods.attempt_history import AttemptHistory
+from trio_sched.daemon.pods.condition_remedies import ConditionRemedies
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import failed_scheduling
@@ -36,6 +37,8 @@ class FailureHandler:
     """Called when a pod is back in the queue, for the timers."""
     metrics: MetricRecorder
     attempts: AttemptHistory
+    remedies: ConditionRemedies | None
+    """What would help, for conditions; None: these say what kube-scheduler's say."""
 
     def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
         """Requeue the pod (if it still exists), and record why it was not scheduled.
@@ -64,6 +67,8 @@ class FailureHandler:
             self.attempts.add(info.uid, now, woken_by, message)
         self._log(info, outcome, message)
         self.recorder.record(failed_scheduling(info.pod, message))
+        if self.remedies is not None and known is not None and outcome.status.is_rejected:
+            message = self.remedies.message_for(known, message)
         self.status_writer.write(
             info.pod, reason=outcome.reason, message=message, nominated_node_name=outcome.nominated_node_name
         )

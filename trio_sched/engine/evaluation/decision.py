@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
@@ -13,6 +13,10 @@ from trio_sched.plugin_api.verdicts import Diagnosis
 
 if TYPE_CHECKING:
     from trio_sched.engine.registry.profile import Profile
+
+
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason of the condition of a pod that plugins have rejected."""
 
 
 @frozen(eq=False)
@@ -50,7 +54,7 @@ class SchedulingFailure:
     @property
     def reason(self) -> str:
         """The reason of the pod's condition."""
-        return "Unschedulable" if self.status.is_rejected else "SchedulerError"
+        return UNSCHEDULABLE if self.status.is_rejected else "SchedulerError"
 
 
 Decision = ScheduleResult | SchedulingFailure

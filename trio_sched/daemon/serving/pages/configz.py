@@ -28,6 +28,7 @@ _TOP: Final = (
     "profiles",
     "extenders",
     "delayCacheUntilActive",
+    "explainInCondition",
 )
 _ORDERS: Final = {
     "leaderElection": (
