@@ -178,6 +178,18 @@ class NodeColumns:
         column: Int64Array = np.maximum(views.node_generation, views.pod_objects_generation)
         return column if self.rows is None else column[self.rows]
 
+    def per_node(self, function: Callable[[NodeView], int]) -> Int64Array:
+        """Shape (nodes,): what *function* makes of each node; it is called only for nodes that have another version.
+
+        For what is costly and depends on nothing but the node object and its pods, see `versions`. The values are kept
+        for as long as the function is, or for a method its plugin: give the same one every time, not a lambda that is
+        made in a hook.
+
+        Raises:
+            TypeError: *function* returns no integer, or is no function.
+        """
+        return self._table.values_per_node.of(function, self.rows, self.versions, self._table.count, self.node)
+
     # --- node objects -----------------------------------------------------------------------------------------------
 
     @property

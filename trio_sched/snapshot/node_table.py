@@ -24,6 +24,7 @@ from trio_sched.snapshot.devices.device_table import DeviceTable
 from trio_sched.snapshot.domain_counts import DomainCountsBudget
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
+from trio_sched.snapshot.per_node import ValuesPerNode
 from trio_sched.snapshot.pod_classes import class_key
 from trio_sched.snapshot.pod_index import PodIndex
 from trio_sched.snapshot.pod_info import PodInfo
@@ -68,6 +69,8 @@ class NodeTable:
     """The devices of the nodes, by their names; a copy of rows has the same."""
     unlisted_pods: dict[str, UnlistedPod] = field(factory=dict)
     """By UID, pods that are assumed while their group is tried and whose affinity terms are not all seen."""
+    values_per_node: ValuesPerNode = field(factory=ValuesPerNode, init=False)
+    """What plugins have computed; a copy of rows begins without."""
     pod_index: PodIndex = field(init=False)
     term_index: TermIndex = field(init=False)
     _is_copy: bool = False
