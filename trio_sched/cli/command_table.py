@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster on an embedded API server."),
     "compare": LazyCommand("compare", "compare", "Schedule a cluster in two ways, and show what differs."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
+    "bench-plugin": LazyCommand("bench_plugin", "bench_plugin", "Measure what a plugin costs per pod."),
     "new-plugin": LazyCommand("new_plugin", "new_plugin", "Write a package with a plugin that works."),
     "check-config": LazyCommand(
         "check_config", "check_config", "Say everything that is wrong with configuration files."

@@ -124,7 +124,7 @@ def _declared(plugin: PluginClass) -> dict[str, Any]:
 
 def _kind_text(kind: str | CustomResource[Any]) -> str:
     """A kind as the class names it; custom resources as ``plural.version.group``."""
-    return kind if isinstance(kind, str) else f"{kind.plural}.{kind.version}.{kind.group}"
+    return str(kind)
 
 
 @click.command(help=_HELP, short_help="List the installed plugins.")
