@@ -39,6 +39,8 @@ class TeamNodes:
 
 - Register everything that can change an answer of yours from no to yes; what is missing keeps pods waiting for up to
   five minutes. The check `events` of [conformance](testing.md#conformance_test) finds what is missing.
+- A gate that a controller opens with an annotation of the pod registers
+  `on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_ANNOTATION)`; `UPDATE` would be told of every change.
 - Reasons that no object shows: a time is [`Handle.retry_after`](handle.md#handleretry_after), data of other servers
   that `run` fetches are [`Handle.activate`](handle.md#handleactivate) for the pods that may fit now.
 - Without `events_to_register` each event is worth an attempt; with an empty list, none.
@@ -62,7 +64,8 @@ _MEANINGS: Final = {
     Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "of a pod: its last scheduling gate is gone",
     Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "of a pod: claims were made for it",
     Action.UPDATE: "any update: all of the above, and those of other kinds, which have no finer ones",
-    Action.ALL: "anything",
+    Action.ALL: "anything of all that",
+    Action.UPDATE_POD_ANNOTATION: "of a pod: other annotations; it is ours alone, so ALL does not contain it",
 }
 _ABOUT: Final = {
     "POD": "any pod: both of the following",

@@ -18,7 +18,6 @@ from trio_sched.engine.queue.cluster_changes import (
     UNSCHEDULABLE_POD_DELETE,
     UNSCHEDULABLE_POD_UPDATE,
     node_update_events,
-    pod_update_events,
 )
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.changes import Change
@@ -155,7 +154,7 @@ class EventHandlers:
         queue = self.scheduler.queue
         if old.spec.node_name:
             self._cache(self.scheduler.cache.update, new)
-            for event in pod_update_events(old, new, queue.resource_options):
+            for event in queue.events_of_update(old, new):
                 queue.move_all(event, old, new, now=now)
         elif new.node_name:
             self._cache(self.scheduler.cache.add, new)

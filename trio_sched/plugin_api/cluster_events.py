@@ -35,6 +35,8 @@ class Action(IntFlag):
     UPDATE = 8188
     """Any update; as an event: an update of another kind than those above."""
     ALL = 8191
+    UPDATE_POD_ANNOTATION = 8192
+    """kube-scheduler has no such action: neither `UPDATE` nor `ALL` contains it, and only who names it is told."""
 
 
 _ACTION_NAMES = {
@@ -53,6 +55,7 @@ _ACTION_NAMES = {
     Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
     Action.UPDATE: "Update",
     Action.ALL: "All",
+    Action.UPDATE_POD_ANNOTATION: "UpdatePodAnnotation",
 }
 
 
@@ -106,13 +109,16 @@ class ClusterEvent:
 
         A generic update only matches a registration of all updates: hence the numeric comparison.
         """
-        if self.is_wildcard:
+        own = self.action & Action.ALL  # what kube-scheduler knows is compared as it does
+        if incoming.action == Action.UPDATE_POD_ANNOTATION:
+            own = self.action & incoming.action
+        elif self.is_wildcard:
             return True
         if self.resource not in (Resource.WILDCARD, incoming.resource) and not (
             self.resource == Resource.POD and incoming.resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
         ):
             return False
-        return bool(self.action & incoming.action) and incoming.action <= self.action
+        return bool(own & incoming.action) and incoming.action <= own
 
 
 class Hint(Enum):

@@ -57,7 +57,10 @@ class Line:
             backoff=Backoff(align_to_window=self.pop_from_backoff),
             pop_from_backoff=self.pop_from_backoff,
         )
-        gates = ProfileQueueing([BoundHook("Gates", "pre_enqueue", keeps_back)], HINTS)
+        self.install(HINTS)
+
+    def install(self, hints: HintTable) -> None:
+        gates = ProfileQueueing([BoundHook("Gates", "pre_enqueue", keeps_back)], hints)
         order = sorted_by(lambda queued: (-queued.pod.priority, queued.timestamp))
         self.queue.install_queueing({"default-scheduler": gates}, order)
 
@@ -623,3 +626,35 @@ def test_other_profiles_judge_pods_that_are_set_aside(line: Line) -> None:
     line.queue.requeue_all(now=1.0)
     assert line.where == {"active": ["p"]}
     assert len(line.queue.set_aside) == 0
+
+
+def annotated(name: str, **annotations: str) -> Pod:
+    return pod(name, annotations={f"example.com/{key}": value for key, value in annotations.items()})
+
+
+@pytest.mark.parametrize("action", [Action.UPDATE_POD_ANNOTATION, Action.UPDATE_POD_ANNOTATION | Action.ADD])
+def test_other_annotations_are_an_event_for_those_who_have_asked_for_it(action: Action) -> None:
+    seen: list[tuple[Any, Any]] = []
+
+    def hint(_waiting: Pod, old: Any, new: Any) -> Hint:
+        seen.append((old.annotations, new.annotations))
+        return Hint.QUEUE
+
+    line = Line(pop_from_backoff=False)
+    entry = HintEntry("Asks", ClusterEvent(Resource.UNSCHEDULABLE_POD, action), BoundHook("Asks", "hint", hint))
+    line.install(HintTable((*HINTS.entries, entry)))
+    line.reject(annotated("p"), "Asks")
+    line.reject(annotated("other"), "Slow")
+    line.queue.update(annotated("p"), pod("p", priority=1), now=100.0)
+    line.queue.update(annotated("other"), annotated("other", a="1"), now=100.0)
+    assert line.where == {"waiting": ["other", "p"]}
+    line.queue.update(annotated("p"), annotated("p", a="1"), now=100.0)
+    assert line.where == {"waiting": ["other"], "active": ["p"]}
+    assert seen == [({}, {"example.com/a": "1"})]
+
+
+def test_an_attempt_under_way_sees_other_annotations_only_if_somebody_has_asked_for_it(line: Line) -> None:
+    line.add(annotated("p"))
+    info = line.pop()
+    line.queue.update(annotated("p"), annotated("p", a="1"), now=1.0)
+    assert [one.event.label for one in line.queue.in_flight.since(info.uid)] == ["UnschedulablePodUpdate"]

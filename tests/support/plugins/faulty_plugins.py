@@ -495,6 +495,15 @@ class ForgetsTheLabelsOfThePod(Registering):
         return None if "example.com/approved" in pod.labels else unschedulable("not approved")
 
 
+@fault("events", "add on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_ANNOTATION) to what")
+class ForgetsTheAnnotationsOfThePod(Registering):
+    events: ClassVar[list[EventRegistration]] = [on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL)]
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return None if "example.com/approved" in pod.annotations else unschedulable("not approved")
+
+
 @fault("events", "is registered, but its hint function returned SKIP for this change")
 class HintsWrongly(Registering):
     @hookimpl

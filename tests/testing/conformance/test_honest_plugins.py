@@ -227,6 +227,17 @@ class NeedsTwoThings(Base):
         return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_CONDITION)]
 
 
+@honest
+class WaitsForAnAnnotation(Base):
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return None if "example.com/approved" in pod.annotations else unschedulable("not approved")
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        return [on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_ANNOTATION)]
+
+
 class Count:
     """One number is enough where it is an immutable one; the texts are shared, for nobody writes to them."""
 

@@ -380,7 +380,7 @@ def check_registration(hook: BoundHook, registration: object) -> None:
     if (
         not issubclass(type(resource), str)
         or type(action) not in (int, Action)
-        or not 0 < int(action) <= int(Action.ALL)
+        or not 0 < int(action) <= int(Action.ALL | Action.UPDATE_POD_ANNOTATION)
     ):
         raise wrong_return_value(
             hook, event, "a registration for something that is no event of a resource and an action"

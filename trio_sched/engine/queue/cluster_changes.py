@@ -59,6 +59,14 @@ def pod_update_events(old: Pod, new: Pod, options: ResourceOptions = DEFAULT_OPT
     return [_EVENTS[resource, action] for action in actions or [Action.UPDATE]]
 
 
+def annotation_event(old: Pod, new: Pod) -> ClusterEvent | None:
+    """The event about other annotations of a pod, which kube-scheduler does not have; None if they are the same."""
+    if (old.metadata.annotations or {}) == (new.metadata.annotations or {}):
+        return None
+    resource = Resource.ASSIGNED_POD if new.spec.node_name else Resource.UNSCHEDULABLE_POD
+    return _EVENTS[resource, Action.UPDATE_POD_ANNOTATION]
+
+
 def _scaled_down(old: Pod, new: Pod, options: ResourceOptions) -> bool:
     if has_same_resources(old, new):
         return False  # saves adding up requests twice

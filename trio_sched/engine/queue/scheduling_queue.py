@@ -30,6 +30,7 @@ from trio_sched.engine.queue.cluster_changes import (
     UNSCHEDULABLE_POD_ADD,
     UNSCHEDULABLE_POD_UPDATE,
     UNSCHEDULABLE_TIMEOUT,
+    annotation_event,
     pod_update_events,
 )
 from trio_sched.engine.queue.event_candidates import not_ruled_out
@@ -46,7 +47,7 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
-from trio_sched.plugin_api.cluster_events import ClusterEvent, Resource
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
 
 MAX_IN_UNSCHEDULABLE_SECONDS = 300.0
 
@@ -87,6 +88,8 @@ class SchedulingQueue:
     """When plugins want pods to be tried again."""
     profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
     _registered: dict[ClusterEvent, frozenset[str]] = field(factory=dict)
+    _watches_annotations: bool = field(default=False, init=False)
+    """Whether a plugin has registered for other annotations of pods."""
     _queue_sort: QueueSort | None = field(default=None, init=False)
     _sign_pod: Callable[[QueuedPodInfo], None] | None = field(default=None, init=False)
     active: PodHeap = field(init=False)
@@ -160,6 +163,11 @@ class SchedulingQueue:
         """
         self.profiles, self._sign_pod = profiles, sign
         self._registered.clear()
+        self._watches_annotations = any(
+            entry.event.action & Action.UPDATE_POD_ANNOTATION
+            for profile in profiles.values()
+            for entry in profile.hints.entries
+        )
         self._queue_sort = QueueSort(queue_sort, self.plugin_failures)
         self._pre_enqueue = PreEnqueue(profiles, self.counters, self.plugin_failures, measurements or Measurements())
 
@@ -207,7 +215,7 @@ class SchedulingQueue:
 
     def update(self, old: Pod, new: Pod, *, now: float) -> None:
         """A pod without a node has changed."""
-        events = pod_update_events(old, new, self.resource_options)
+        events = self.events_of_update(old, new)
         if new.uid in self.in_flight:
             for event in events:
                 self.in_flight.add_event(InFlightEvent(event, old, new))
@@ -237,6 +245,13 @@ class SchedulingQueue:
             where = self._requeue(info, strategy, event, now)
             if where == "active" or (where == "backoff" and self.pop_from_backoff):
                 return
+
+    def events_of_update(self, old: Pod, new: Pod) -> list[ClusterEvent]:
+        """What an update of a pod is turned into: kube-scheduler's events, then ours if plugins have asked for it."""
+        events = pod_update_events(old, new, self.resource_options)
+        if self._watches_annotations and (added := annotation_event(old, new)) is not None:
+            return [*events, added] if self._registered_for(added) else events
+        return events
 
     def delete(self, pod: Pod) -> None:
         """The pod is gone, or has a node."""

@@ -14,6 +14,7 @@ from trio_sched.engine.queue.cluster_changes import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
+    annotation_event,
     node_update_events,
     pod_update_events,
 )
@@ -136,7 +137,8 @@ class Change:
         if self.kind in (RUNNING, WAITING):
             if self.old is None or self.new is None:
                 return [ASSIGNED_POD_ADD if self.old is None else ASSIGNED_POD_DELETE] if self.kind == RUNNING else []
-            return pod_update_events(self.old, self.new)
+            added = annotation_event(self.old, self.new)
+            return [*pod_update_events(self.old, self.new), *([] if added is None else [added])]
         resource = resources.get(self.kind)
         return [] if resource is None else [ClusterEvent(resource, self.action)]
 

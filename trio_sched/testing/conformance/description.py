@@ -20,6 +20,8 @@ _RESOURCES: Final = {NODE: "Resource.NODE", RUNNING: "Resource.ASSIGNED_POD", WA
 def registration_for(change: Change, resources: Mapping[Kind, str]) -> str:
     """The call of ``on`` that registers for *change*."""
     actions = {event.action: None for event in change.events({change.kind: str(change.kind)})}
+    if len(actions) > 1:
+        actions.pop(Action.UPDATE, None)  # it is told of many more changes
     names = " | ".join(f"Action.{_name(action)}" for action in actions) or f"Action.{_name(change.action)}"
     known = None
     if isinstance(change.kind, str):
