@@ -27,7 +27,7 @@ def run(nodes: int = 5_000, existing: int = 10_000, pods: int = 1_500) -> Iterat
         infos = []
         for i in range(existing, existing + pods):
             decoded = msgspec.convert(constrained_pod(i, i % APPS, case), Pod)
-            infos.append(QueuedPodInfo(decoded, 0.0, signature=made.sign(decoded)))
+            infos.append(QueuedPodInfo(decoded, 0.0, signature=made.signatures.sign(decoded)))
         decide, assume = timed(made, infos, warm_up=100)
         where = f"{nodes:,} nodes, {existing:,} pods, {case}"
         yield Figure("topology", where, "decide", decide, "µs/pod", goal)

@@ -63,7 +63,7 @@ def scheduler(profile: Profile, nodes: int) -> Scheduler:
 
 def _info(scheduler: Scheduler, i: int, shape: int, mixed: bool) -> QueuedPodInfo:
     decoded = msgspec.convert(pod(i, shape, mixed=mixed), Pod)
-    return QueuedPodInfo(decoded, 0.0, signature=scheduler.sign(decoded))
+    return QueuedPodInfo(decoded, 0.0, signature=scheduler.signatures.sign(decoded))
 
 
 def _recurring(scheduler: Scheduler, shapes: int, mixed: bool) -> tuple[float, float]:

@@ -43,7 +43,7 @@ def _run_dry_run(nodes: int, each: int = 4, pods: int = 20) -> Iterator[Figure]:
     budgets: BudgetsByNamespace = {}
     for i in range(pods):
         preemptor = msgspec.convert(big_pod(nodes * each + i, priority=100), Pod)
-        info = QueuedPodInfo(preemptor, 0.0, signature=made.sign(preemptor))
+        info = QueuedPodInfo(preemptor, 0.0, signature=made.signatures.sign(preemptor))
         began = time.perf_counter()
         decision = made.decide(info)
         decided = time.perf_counter()

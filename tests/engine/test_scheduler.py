@@ -255,8 +255,8 @@ def test_a_search_for_enough_nodes_starts_where_the_last_one_ended() -> None:
 
 def test_pods_of_an_unknown_profile_have_no_signature() -> None:
     made = scheduler()
-    assert made.sign(pod(scheduler_name="other")) is None
-    assert made.sign(pod()) is not None
+    assert made.signatures.sign(pod(scheduler_name="other")) is None
+    assert made.signatures.sign(pod()) is not None
 
 
 class Signs(PluginBase):
@@ -282,7 +282,7 @@ class Signs(PluginBase):
 def test_a_pod_whose_sign_fails_is_scheduled_without_the_cache(name: str, problem: str) -> None:
     engine = scheduler(Signs)
 
-    signature = engine.sign(pod(name))
+    signature = engine.signatures.sign(pod(name))
     decision = engine.decide(QueuedPodInfo(pod(name), 0.0, signature=signature))
 
     assert signature is None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
-from typing import Final
 
 from attrs import define, field, frozen
 from msgspec import structs
@@ -35,10 +34,9 @@ from trio_sched.engine.evaluation.pod_explanation import PodExplanation, explain
 from trio_sched.engine.evaluation.preemption import DryRunCache, Evictable, dry_run, is_judged_by_signature
 from trio_sched.engine.evaluation.reservation import PermitWait, reserve_and_permit, run_unreserve
 from trio_sched.engine.evaluation.scheduling_cycle import OnScores, SchedulingCycle
-from trio_sched.engine.evaluation.signature_cache import SignatureCache
+from trio_sched.engine.evaluation.signatures import SIGNED_PER_ATTEMPT, Signatures
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
 from trio_sched.engine.hooks.bound_hooks import BoundHook
-from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
 from trio_sched.engine.object_cache import ObjectCache
@@ -50,9 +48,6 @@ from trio_sched.engine.registry.profile import Profile, measure
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
-
-_SIGNED_PER_ATTEMPT: Final = -1
-"""The signature epoch of pods whose signature holds for one attempt."""
 
 
 @frozen(eq=False)
@@ -91,9 +86,7 @@ class Scheduler:
     """Told of the scores of every attempt; then nothing is decided from the signature cache, which has only sums."""
     is_trial: bool = field(default=False, init=False)
     """Whether the pods that are decided on are members of a group that is being tried."""
-    signature_epoch: int = field(default=0, init=False)
-    """Grows when all signatures become invalid; older ones are made again."""
-    _signature_caches: dict[str, SignatureCache] = field(factory=dict, init=False)
+    signatures: Signatures = field(init=False)
     _nominated_rows: NominatedRows = field(init=False)
     _nominated: NominatedIndex = field(init=False)
     _dry_runs: DryRunCache = field(factory=DryRunCache, init=False)
@@ -107,7 +100,9 @@ class Scheduler:
 
     def __attrs_post_init__(self) -> None:
         self.plugin_failures = self.queue.plugin_failures
-        self._nominated_rows = NominatedRows(self.cache.table)
+        table, dependencies = self.cache.table, self.object_cache.dependencies
+        self._nominated_rows = NominatedRows(table)
+        self.signatures = Signatures(table, self._nominated_rows, dependencies, self.plugin_failures)
         self._refusals = NodeRefusals(self.cache.table)
         self._nominated = NominatedIndex(self.queue, self.cache.table, self.cache.options)
 
@@ -147,37 +142,10 @@ class Scheduler:
         for name, profile in prepared.profiles.items():
             measure(name, profile, self.measurements)
         first = next(iter(prepared.profiles.values()))
-        self.queue.install_queueing(prepared.queueing, first.queue_sort[0], self.sign_queued, self.measurements)
-        table = self.cache.table
-        self._refusals = NodeRefusals(table)
-        self._signature_caches = {
-            name: SignatureCache(profile, table, self.object_cache.dependencies, self._nominated_rows)
-            for name, profile in prepared.profiles.items()
-        }
-
-    # --- signatures -------------------------------------------------------------------------------------------------
-
-    def sign(self, pod: Pod) -> tuple[Hashable, ...] | None:
-        """The signature under which results about *pod* are cached; None if there is none."""
-        profile = self.profiles.get(pod.scheduler_name)
-        if profile is None:
-            return None
-        try:
-            with self.object_cache.dependencies.recording():
-                return profile.signature(pod)
-        except HookFailed as failed:  # then nothing is cached for this pod, which is only slower
-            self.plugin_failures.add(failed, pod.key)
-            return None
-
-    def sign_queued(self, info: QueuedPodInfo) -> None:
-        """Note the signature of this version of the pod, and its epoch.
-
-        Pods with resource claims are signed anew for every attempt, as the state of their claims is part of it.
-        """
-        if info.pod.spec.resource_claims:
-            info.signature, info.signature_epoch = None, _SIGNED_PER_ATTEMPT
-        else:
-            info.signature, info.signature_epoch = self.sign(info.pod), self.signature_epoch
+        signatures = self.signatures
+        signatures.install(prepared.profiles)
+        self.queue.install_queueing(prepared.queueing, first.queue_sort[0], signatures.sign_queued, self.measurements)
+        self._refusals = NodeRefusals(self.cache.table)
 
     def forget_unused(self) -> None:
         """Forget what is kept for later attempts and holds pods or devices, of which some may be gone.
@@ -189,19 +157,12 @@ class Scheduler:
         self._dry_runs.clear()
         self._nominated.catch_up()
         self._nominated_rows.clear()
-        for cache in self._signature_caches.values():
-            cache.forget_nominated()
+        self.signatures.forget_nominated()
 
     def invalidate_signatures(self) -> None:
         """Something has changed that plugins read and that no signature shows."""
-        self.signature_epoch += 1
         self._dry_runs.clear()
-        for cache in self._signature_caches.values():
-            cache.clear()
-
-    def cached_signatures(self) -> dict[str, int]:
-        """Profile → signatures whose results are cached."""
-        return {name: len(cache) for name, cache in self._signature_caches.items()}
+        self.signatures.invalidate()
 
     # --- deciding ---------------------------------------------------------------------------------------------------
 
@@ -221,11 +182,12 @@ class Scheduler:
         began = measured.clock()
         pod = info.pod
         nominated = self._nominated.for_pod(pod)
-        if info.signature_epoch != self.signature_epoch:
-            self.sign_queued(info)
-            if info.signature_epoch == _SIGNED_PER_ATTEMPT:
-                info.signature = self.sign(pod)
-        cache = self._signature_caches[profile.name]
+        signatures = self.signatures
+        if info.signature_epoch != signatures.epoch:
+            signatures.sign_queued(info)
+            if info.signature_epoch == SIGNED_PER_ATTEMPT:
+                info.signature = signatures.sign(pod)
+        cache = signatures.caches[profile.name]
         evaluation: IncrementalEvaluation | None = None
         if info.signature is None:
             measured.unsigned_decisions += 1
@@ -258,16 +220,12 @@ class Scheduler:
     @contextmanager
     def trial(self) -> Iterator[None]:
         """What is decided in the block, where nothing may wait, is a part of an attempt of a pod group."""
-        caches = list(self._signature_caches.values())
         self.is_trial = True
-        for cache in caches:
-            cache.is_trial = True
         try:
-            yield
+            with self.signatures.trial():
+                yield
         finally:
             self.is_trial = False
-            for cache in caches:
-                cache.is_trial = False
 
     def decide_in_placement(self, info: QueuedPodInfo, placement: frozenset[str] | None) -> Decision:
         """Find a node for a member of a group, among those with the names *placement*, or among all; see `decide`."""
@@ -386,7 +344,7 @@ class Scheduler:
     ) -> DryRun:
         """Find the victims of *pod* on some nodes; see `trio_sched.engine.evaluation.preemption`."""
         profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
-        signature = self.sign(pod)
+        signature = self.signatures.sign(pod)
         kept = None
         if evictable is None and signature is not None and is_judged_by_signature(profile, signature, state):
             kept = self._dry_runs.of(profile.name, signature, pod.priority, budgets)

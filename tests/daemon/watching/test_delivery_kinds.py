@@ -214,13 +214,13 @@ async def test_a_new_version_without_other_changes_leaves_the_signature_cache_al
     take(Listed([widget("l")], "1"))
     stage.add(pod("first"))
     assert isinstance(stage.attempt(), ScheduleResult)
-    epoch = stage.assembly.scheduler.signature_epoch
+    epoch = stage.assembly.scheduler.signatures.epoch
     again = AnyObject(metadata=ObjectMeta(name="l", resource_version="2", generation=2), spec={})
     take(Changes([Change("MODIFIED", widget("l"), again)], "2"))
-    assert stage.assembly.scheduler.signature_epoch == epoch
+    assert stage.assembly.scheduler.signatures.epoch == epoch
     labelled = AnyObject(metadata=ObjectMeta(name="l", resource_version="3", labels={"site": "north"}), spec={})
     take(Changes([Change("MODIFIED", again, labelled)], "3"))
-    assert stage.assembly.scheduler.signature_epoch == epoch + 1
+    assert stage.assembly.scheduler.signatures.epoch == epoch + 1
 
 
 async def test_a_deleted_licence_is_noticed_despite_the_signature_cache(
@@ -246,7 +246,7 @@ async def test_kinds_read_outside_cached_evaluations_leave_the_signature_cache_a
     stage.add(node("n", cpu=64))
     for i in range(3):
         stage.assume(pod(f"p{i}", labels={"app": "a"}, spread=[SPREAD]))
-    epoch = stage.assembly.scheduler.signature_epoch
+    epoch = stage.assembly.scheduler.signatures.epoch
     take(Changes([Change("ADDED", None, widget("new"))], "2"))
-    assert stage.assembly.scheduler.signature_epoch == epoch
+    assert stage.assembly.scheduler.signatures.epoch == epoch
     assert kind not in stage.assembly.scheduler.object_cache.dependencies.kinds

@@ -86,7 +86,7 @@ BOUNDED = re.compile(
 """Chains to what may remember a few small texts, because its own limit is tested where it is."""
 
 
-SIGNATURE_CACHE = re.compile(r"_signature_caches\[.*\]\._evaluations\._entries")
+SIGNATURE_CACHE = re.compile(r"\.caches\[.*\]\._evaluations\._entries")
 """Holds pods of 4 MiB altogether: one of each kind that is decided on, for the next one of it."""
 
 

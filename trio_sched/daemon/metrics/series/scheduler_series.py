@@ -179,7 +179,7 @@ def cache(scheduler: Scheduler, recorder: MetricRecorder) -> Collected:
     cache = scheduler.cache
     sizes = {"assumed_pods": cache.assumed_count, "nodes": cache.table.count, "pods": len(cache)}
     yield "scheduler_cache_size", [((name,), float(size)) for name, size in sizes.items()]
-    signatures = scheduler.cached_signatures()
+    signatures = scheduler.signatures.cached()
     yield "trio_sched_signature_cache_entries", [((profile,), float(n)) for profile, n in signatures.items()]
 
 
