@@ -163,7 +163,7 @@ def _hidden_bases(source: _Source, node: ast.ClassDef) -> Iterator[ast.ClassDef]
     for base in node.bases:
         name = ast.unparse(base).partition("[")[0]
         module = source.imports.get(name, source.module if name in source.nodes else "")
-        if not module.startswith("trio_sched.testing"):
+        if not module.startswith(("trio_sched.testing", "trio_sched.objects.metadata")):
             continue
         found = _source(module)
         definition = found.nodes[name][-1]

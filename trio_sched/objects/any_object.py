@@ -4,22 +4,16 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamedObject, ObjectMeta
 
 
-class AnyObject(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class AnyObject(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """Any object; *spec* and *status* are as decoded from JSON."""
 
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: dict[str, Any] | None = None
     status: dict[str, Any] | None = None
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
 
 
 class CustomHead(Struct, frozen=True, gc=False):

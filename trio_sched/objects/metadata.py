@@ -32,6 +32,31 @@ class ObjectMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
     finalizers: tuple[str, ...] | None = None
 
 
+class NamedObject(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """An object of a cluster, called by its name alone."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return self.metadata.name
+
+
+class NamespacedObject(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """An object in a namespace."""
+
+    @property
+    def namespace(self) -> str:
+        """``metadata.namespace``."""
+        return self.metadata.namespace
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
 class ListMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """``metadata`` of a list: the resource version to watch from, and the token of the next page."""
 

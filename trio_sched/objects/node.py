@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamedObject
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.taint import Taint
 
@@ -38,17 +38,11 @@ class NodeStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
     declared_features: tuple[str, ...] | None = None
 
 
-class Node(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class Node(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A node."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
 
     @property
     def labels(self) -> dict[str, str]:

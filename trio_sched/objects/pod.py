@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 from trio_sched.objects.affinity import Affinity
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamespacedObject
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.objects.storage.volume import Volume
@@ -168,27 +168,11 @@ class PodStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] | None = None
 
 
-class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class Pod(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A pod; the properties are short forms of often used paths."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """``metadata.namespace``."""
-        return self.metadata.namespace
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``: the key in queue and log."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def uid(self) -> str:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamespacedObject
 
 
 class GangSchedulingPolicy(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -78,22 +78,11 @@ class PodGroupStatus(Struct, frozen=True, rename="camel", gc=False, omit_default
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
 
 
-class PodGroup(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class PodGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``scheduling.k8s.io/v1alpha2`` PodGroup."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodGroupSpec = field(default_factory=PodGroupSpec)
     status: PodGroupStatus = field(default_factory=PodGroupStatus)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """``metadata.namespace``."""
-        return self.metadata.namespace
 
     @property
     def min_count(self) -> int | None:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamedObject
 from trio_sched.objects.resource.resource_claim import DeviceSelector, OpaqueDeviceConfiguration
 
 
@@ -20,16 +20,10 @@ class DeviceClassSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaul
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class DeviceClass(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``resource.k8s.io/v1`` DeviceClass: kinds of devices, which an extended resource can be mapped to."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: DeviceClassSpec = field(default_factory=DeviceClassSpec)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
 
     @property
     def extended_resource_name(self) -> str | None:

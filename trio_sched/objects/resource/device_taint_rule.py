@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamedObject
 from trio_sched.objects.resource.resource_slice import DeviceTaint
 
 
@@ -21,13 +21,7 @@ class DeviceTaintRuleSpec(Struct, frozen=True, rename="camel", gc=False, omit_de
     taint: DeviceTaint = field(default_factory=DeviceTaint)
 
 
-class DeviceTaintRule(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class DeviceTaintRule(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``resource.k8s.io/v1beta2`` DeviceTaintRule."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: DeviceTaintRuleSpec = field(default_factory=DeviceTaintRuleSpec)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamespacedObject
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector
 
@@ -179,19 +179,8 @@ class ResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_de
     devices: tuple[AllocatedDeviceStatus, ...] | None = None
 
 
-class ResourceClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class ResourceClaim(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``resource.k8s.io/v1`` ResourceClaim."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = field(default_factory=ResourceClaimStatus)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """``metadata.namespace``."""
-        return self.metadata.namespace

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamedObject
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector
 
@@ -119,13 +119,7 @@ class ResourceSliceSpec(Struct, frozen=True, rename="camel", gc=False, omit_defa
     shared_counters: tuple[CounterSet, ...] | None = None
 
 
-class ResourceSlice(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class ResourceSlice(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``resource.k8s.io/v1`` ResourceSlice."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: ResourceSliceSpec = field(default_factory=ResourceSliceSpec)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name

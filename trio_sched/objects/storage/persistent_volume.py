@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamedObject, NamespacedObject
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import LabelSelector, NodeSelector
 from trio_sched.objects.storage.volume import (
@@ -69,17 +69,11 @@ class PersistentVolumeStatus(Struct, frozen=True, rename="camel", gc=False, omit
     phase: str = ""
 
 
-class PersistentVolume(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class PersistentVolume(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``v1`` PersistentVolume."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PersistentVolumeSpec = field(default_factory=PersistentVolumeSpec)
     status: PersistentVolumeStatus = field(default_factory=PersistentVolumeStatus)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
 
     @property
     def storage_class(self) -> str:
@@ -117,22 +111,11 @@ class PersistentVolumeClaimStatus(Struct, frozen=True, rename="camel", gc=False,
     phase: str = ""
 
 
-class PersistentVolumeClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class PersistentVolumeClaim(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``v1`` PersistentVolumeClaim."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
     status: PersistentVolumeClaimStatus = field(default_factory=PersistentVolumeClaimStatus)
-
-    @property
-    def name(self) -> str:
-        """``metadata.name``."""
-        return self.metadata.name
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def storage_class(self) -> str:
