@@ -16,6 +16,7 @@ import click
 import kubernetes_validate
 import pytest
 import yaml
+from failing_cases import failing
 from markdown_pages import PAGES, ROOT, Block, blocks, files_of, languages
 from shell_commands import commands
 
@@ -78,18 +79,20 @@ def test_every_language_is_checked_or_has_nothing_to_check() -> None:
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
-@in_block(SHELL)
-def test_a_shell_block_has_the_syntax_of_a_shell_and_names_known_programs(block: Block) -> None:
-    done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    found = list(commands(block.text))
-    assert found
-    for words in found:
-        if words[0] == ".venv/bin/python":
-            assert words[1] == "-m"
-            assert importlib.util.find_spec(words[2]) is not None, words[2]
-        else:
-            assert Path(words[0]).name in {"trio-sched", "kubectl", "helm"} | OTHER_PROGRAMS, words[0]
+def test_a_shell_block_has_the_syntax_of_a_shell_and_names_known_programs() -> None:
+    def check(block: Block) -> None:
+        done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        found = list(commands(block.text))
+        assert found
+        for words in found:
+            if words[0] == ".venv/bin/python":
+                assert words[1] == "-m"
+                assert importlib.util.find_spec(words[2]) is not None, words[2]
+            else:
+                assert Path(words[0]).name in {"trio-sched", "kubectl", "helm"} | OTHER_PROGRAMS, words[0]
+
+    assert failing({block.place: block for block in SHELL}, check) == {}
 
 
 def test_shell_blocks_name_files_of_the_project_that_exist() -> None:
@@ -100,17 +103,19 @@ def test_shell_blocks_name_files_of_the_project_that_exist() -> None:
     assert [one for one in missing if one[0] != "docs/speed.svg" and "DATE" not in one[0]] == []
 
 
-@pytest.mark.parametrize("name", TRIO_SCHED)
-def test_a_command_of_trio_sched_has_the_options_that_it_is_given(name: str) -> None:
-    _, (_, first, *rest) = TRIO_SCHED[name]
-    match first:
-        case "convert-config":
-            assert split_arguments(rest) is not None
-        case _ if first in COMMANDS:
-            context = COMMANDS[first].load().make_context(first, rest, help_option_names=["-h", "--help"])
-            assert context.info_name == first
-        case _:
-            assert parse_flags([first, *rest]).given
+def test_a_command_of_trio_sched_has_the_options_that_it_is_given() -> None:
+    def check(shown: tuple[Block, list[str]]) -> None:
+        _, (_, first, *rest) = shown
+        match first:
+            case "convert-config":
+                assert split_arguments(rest) is not None
+            case _ if first in COMMANDS:
+                context = COMMANDS[first].load().make_context(first, rest, help_option_names=["-h", "--help"])
+                assert context.info_name == first
+            case _:
+                assert parse_flags([first, *rest]).given
+
+    assert failing(TRIO_SCHED, check) == {}
 
 
 @pytest.mark.parametrize("name", [name for name, (_, words) in TRIO_SCHED.items() if words[1] in HARMLESS])
@@ -129,12 +134,14 @@ def test_a_harmless_command_of_trio_sched_works(
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", KUBECTL)
-def test_kubectl_has_the_command_and_its_options(name: str) -> None:
-    _, words = KUBECTL[name]
-    end = words.index("--") if "--" in words else len(words)
-    done = subprocess.run([*words[:end], "--help"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_kubectl_has_the_command_and_its_options() -> None:
+    def check(shown: tuple[Block, list[str]]) -> None:
+        _, words = shown
+        end = words.index("--") if "--" in words else len(words)
+        done = subprocess.run([*words[:end], "--help"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    assert failing(KUBECTL, check) == {}
 
 
 @pytest.mark.parametrize("name", HELM_COMMANDS)

@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import click
 import pytest
 import yaml
+from failing_cases import failing
 from markdown_pages import DOCS, PAGES, ROOT, anchors, codes, headings, links
 from metric_names import FAMILIES, check_expression
 
@@ -33,25 +35,29 @@ ENDPOINT = re.compile(
 )
 
 
-def per_page(*others: Path) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("page", [*PAGES, *others], ids=lambda page: page.relative_to(ROOT).as_posix())
+def failing_pages(check: Callable[[Path], object], *others: Path) -> dict[str, str]:
+    """The pages, and *others*, that *check* fails for, and why."""
+    return failing({page.relative_to(ROOT).as_posix(): page for page in (*PAGES, *others)}, check)
 
 
 # --- links ----------------------------------------------------------------------------------------------------------
 
 
-@per_page(ROOT / "CHANGELOG.md")  # its names may be of the past
-def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
-    for link in links(page):
-        if re.match(r"https?:", link):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), link
-        assert target.is_relative_to(ROOT), link
-        if anchor:
-            assert target.suffix == ".md", link
-            assert anchor in anchors(target), link
+def test_links_lead_to_pages_and_headings_that_exist() -> None:
+    def check(page: Path) -> None:
+        for link in links(page):
+            if re.match(r"https?:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            assert target.exists(), link
+            assert target.is_relative_to(ROOT), link
+            if anchor:
+                assert target.suffix == ".md", link
+                assert anchor in anchors(target), link
+
+    # The names in the changelog may be of the past, its links are not.
+    assert failing_pages(check, ROOT / "CHANGELOG.md") == {}
 
 
 def test_the_index_lists_every_page_once_in_the_order_of_their_kinds() -> None:
@@ -90,29 +96,35 @@ def flags() -> set[str]:
     return found
 
 
-@per_page()
-def test_flags_that_are_named_exist(page: Path) -> None:
-    for code in codes(page):
-        if re.match(r"(kubectl|helm|docker|pip|git|curl) ", code):
-            continue
-        named = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", code))
-        assert named - flags() - NOT_OURS == set()
+def test_flags_that_are_named_exist() -> None:
+    def check(page: Path) -> None:
+        for code in codes(page):
+            if re.match(r"(kubectl|helm|docker|pip|git|curl) ", code):
+                continue
+            named = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", code))
+            assert named - flags() - NOT_OURS == set()
+
+    assert failing_pages(check) == {}
 
 
-@per_page()
-def test_metrics_that_are_named_exist_with_their_labels(page: Path) -> None:
-    for code in codes(page):
-        if METRIC.fullmatch(code.partition("{")[0]):
-            check_expression(code)
-        elif code.endswith("*") and METRIC.fullmatch(f"{code[:-1]}x"):
-            assert any(name.startswith(code[:-1]) for name in FAMILIES), code
+def test_metrics_that_are_named_exist_with_their_labels() -> None:
+    def check(page: Path) -> None:
+        for code in codes(page):
+            if METRIC.fullmatch(code.partition("{")[0]):
+                check_expression(code)
+            elif code.endswith("*") and METRIC.fullmatch(f"{code[:-1]}x"):
+                assert any(name.startswith(code[:-1]) for name in FAMILIES), code
+
+    assert failing_pages(check) == {}
 
 
-@per_page()
-def test_files_of_the_project_that_are_named_exist(page: Path) -> None:
-    for code in codes(page):
-        if re.fullmatch(r"(contrib|docs|tests|trio_sched|plugins_builtin)/[\w./*{}-]*", code):
-            assert list(ROOT.glob(code.rstrip("/"))), code
+def test_files_of_the_project_that_are_named_exist() -> None:
+    def check(page: Path) -> None:
+        for code in codes(page):
+            if re.fullmatch(r"(contrib|docs|tests|trio_sched|plugins_builtin)/[\w./*{}-]*", code):
+                assert list(ROOT.glob(code.rstrip("/"))), code
+
+    assert failing_pages(check) == {}
 
 
 async def test_paths_that_are_named_are_served(autojump_clock: object) -> None:
