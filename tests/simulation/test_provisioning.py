@@ -127,3 +127,19 @@ def test_claims_that_workloads_make_in_the_simulation_are_among_them(tmp_path: P
     printed, _said = simulated(tmp_path, capsys, storage_class(), database)
     (assumption,) = json.loads(printed)["assumptions"]
     assert assumption == {"message": UNKNOWN, "claims": ["shop/data-db-0", "shop/data-db-1"]}
+
+
+@pytest.mark.parametrize(
+    "kind", ["StorageClass", "PersistentVolumeClaim", "PersistentVolume", "CSIDriver", "Pod", "Node"]
+)
+def test_custom_resources_of_the_same_kind_are_something_else(kind: str, tmp_path: Path, capsys: Capture) -> None:
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]}
+    crd = "CustomResourceDefinition"
+    definition = dumped("apiextensions.k8s.io/v1", crd, f"{plural}.example.com", spec=spec)
+    custom = dumped("example.com/v1", kind, "disk.test", "shop")
+    printed, _said = simulated(tmp_path, capsys, definition, custom, storage_class(), claim(), pod())
+    assert json.loads(printed)["assumptions"] == [{"message": UNKNOWN, "claims": ["shop/data-db-0"]}]

@@ -204,7 +204,7 @@ def _note_missing(missing: Counter[str], manifests: Sequence[Manifest], say: Cal
         IncompleteDump: it lacks all nodes.
     """
     text = f"running {_lacking(missing)}"
-    if not any(one.fields["kind"] == "Node" for one in manifests):
+    if not any(one.built_in_kind == "Node" for one in manifests):
         raise IncompleteDump(text)
     say(f"Warning: {text}")
 

@@ -41,18 +41,18 @@ class DoubtfulProvisioners:
         """Those of the objects that come from a cluster, which gave them a uid."""
         by_kind: dict[str, list[Json]] = {}
         for one in manifests:
-            by_kind.setdefault(one.fields["kind"], []).append(one.fields)
+            by_kind.setdefault(one.built_in_kind, []).append(one.fields)
         classes = {one["metadata"].get("name"): one for one in by_kind.get("StorageClass", ())}
         known = set(_seen_provisioners(by_kind))
         unknown, waited = {}, {}
         for name, fields in classes.items():
-            if fields["metadata"].get("uid") and fields["provisioner"] not in known:
-                unknown[name] = fields["provisioner"]
+            if fields["metadata"].get("uid") and fields.get("provisioner") not in known:
+                unknown[name] = fields.get("provisioner") or ""
         for claim in by_kind.get("PersistentVolumeClaim", ()):
             storage_class = classes.get(class_of(claim))
             if storage_class is not None and _was_asked_for(claim, storage_class):
                 metadata = claim["metadata"]
-                waited[f"{metadata.get('namespace')}/{metadata.get('name')}"] = storage_class["provisioner"]
+                waited[f"{metadata.get('namespace')}/{metadata.get('name')}"] = storage_class.get("provisioner") or ""
         volumes = (one["metadata"].get("name") for one in by_kind.get("PersistentVolume", ()))
         return cls(unknown, waited, frozenset(volumes))
 

@@ -13,7 +13,7 @@ from trio_sched.go.text import shortened
 from trio_sched.simulator.conversion.old_versions import in_current_version
 from trio_sched.simulator.conversion.other_versions import to_stored
 from trio_sched.simulator.manifests.manifest_files import FoundFiles
-from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
+from trio_sched.simulator.manifests.manifests import KUBERNETES_GROUPS, Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.manifests.shared_parts import part_sharer
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.empty_parts import may_have_empty_parts, without_empty_parts
@@ -26,14 +26,6 @@ from trio_sched.simulator.validation.meta.metadata import metadata_problems
 from trio_sched.simulator.validation.meta.shapes import fields_of
 
 _DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-_KUBERNETES_GROUPS: Final = frozenset(
-    {"", "apps", "autoscaling", "batch", "extensions", "policy", "rbac.authorization.k8s.io"}
-    | {"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io"}
-    | {f"{name}.k8s.io" for name in ("admissionregistration", "apiextensions", "apiregistration", "authentication")}
-    | {f"{name}.k8s.io" for name in ("authorization", "certificates", "coordination", "discovery", "events")}
-    | {f"{name}.k8s.io" for name in ("networking", "node", "resource", "scheduling", "storage", "storagemigration")}
-)
-"""The groups of Kubernetes itself; a kind of any other is a custom resource."""
 _NOT_SIMULATED: Final = frozenset(
     {"CertificateSigningRequest", "ClusterTrustBundle", "ComponentStatus", "IPAddress", "PodCertificateRequest"}
     | {"ServiceCIDR", "StorageVersion", "StorageVersionMigration", "ValidatingAdmissionPolicy"}
@@ -205,7 +197,7 @@ class _Checker:
     def _unknown(self, manifest: Manifest) -> None:
         api_version, kind = manifest.fields["apiVersion"], manifest.fields["kind"]
         group = api_version.rpartition("/")[0]
-        is_custom = group not in _KUBERNETES_GROUPS and "." in group  # groups of definitions are names of domains
+        is_custom = group not in KUBERNETES_GROUPS and "." in group  # groups of definitions are names of domains
         # What was dumped exists in a cluster, perhaps of another version; what was written may be a mistake.
         if not is_custom and kind not in _NOT_SIMULATED and not _is_dumped(manifest.fields):
             self.problems.append(manifest.problem(self._hint(api_version, kind), "kind"))

@@ -32,6 +32,14 @@ _CAUSES: Final = {
     "{%": "this looks like a template of Jinja or the like; render it first and give the result",
 }
 """What texts contain that are no manifests → what to do."""
+KUBERNETES_GROUPS: Final = frozenset(
+    {"", "apps", "autoscaling", "batch", "extensions", "policy", "rbac.authorization.k8s.io"}
+    | {"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io"}
+    | {f"{name}.k8s.io" for name in ("admissionregistration", "apiextensions", "apiregistration", "authentication")}
+    | {f"{name}.k8s.io" for name in ("authorization", "certificates", "coordination", "discovery", "events")}
+    | {f"{name}.k8s.io" for name in ("networking", "node", "resource", "scheduling", "storage", "storagemigration")}
+)
+"""The groups of Kubernetes itself; a kind of any other is a custom resource."""
 
 
 @frozen(kw_only=True)
@@ -100,6 +108,12 @@ class Manifest:
     source: SourceText | None = None
     document: int = 0
     items: tuple[int, ...] = ()
+
+    @property
+    def built_in_kind(self) -> str:
+        """Its kind; empty for custom resources, which can be called as any other."""
+        kind: str = self.fields["kind"]
+        return kind if self.fields["apiVersion"].rpartition("/")[0] in KUBERNETES_GROUPS else ""
 
     @property
     def what(self) -> str:

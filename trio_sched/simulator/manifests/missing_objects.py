@@ -44,8 +44,8 @@ class MissingObjects:
 
 def missing_objects(manifests: Sequence[Manifest]) -> MissingObjects:
     """What the unfinished pods of a dump among *manifests* refer to, themselves or through claims, and these lack."""
-    there = {_key(one.fields): one.fields for one in manifests if one.fields["kind"] in _RESOURCES}
-    pods = [one.fields for one in manifests if _is_dumped_pod(one.fields)]
+    there = {_key(one.fields): one.fields for one in manifests if one.built_in_kind in _RESOURCES}
+    pods = [one.fields for one in manifests if one.built_in_kind == "Pod" and _is_dumped(one.fields)]
     needs_namespaces = any(map(_selects_namespaces, pods))
     running: set[_Key] = set()
     pending: set[_Key] = set()
@@ -70,8 +70,8 @@ def _key(fields: Json) -> _Key:
     return fields["kind"], metadata.get("namespace") or "", metadata.get("name") or ""
 
 
-def _is_dumped_pod(fields: Json) -> bool:
-    return fields["kind"] == "Pod" and bool(fields["metadata"].get("uid")) and not is_finished(fields)
+def _is_dumped(pod: Json) -> bool:
+    return bool(pod["metadata"].get("uid")) and not is_finished(pod)
 
 
 def _selects_namespaces(pod: Json) -> bool:
