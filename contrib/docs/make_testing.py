@@ -52,6 +52,7 @@ _CHECKED: Final = {
     "signatures": "pods with an equal `sign` get equal answers",
     "caching": "cached answers are those that the plugin would give now, after random changes",
     "events": "after random changes no pod waits that would pass now, nor do pods activate each other for ever",
+    "clauses": "clauses fail only where the plugin rejects, and their changes meet them",
 }
 CONFORMANCE: Final = "What is checked, each a test case of its own:\n\n"
 

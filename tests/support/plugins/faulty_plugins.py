@@ -21,6 +21,8 @@ import trio.lowlevel
 from trio_sched.plugin_api import (
     SKIP,
     Action,
+    Change,
+    Clause,
     CycleState,
     EventRegistration,
     Handle,
@@ -35,8 +37,11 @@ from trio_sched.plugin_api import (
     Status,
     Verdicts,
     Wait,
+    edit_node,
+    edit_pod,
     hookimpl,
     on,
+    replace_fields,
     unschedulable,
 )
 
@@ -816,3 +821,50 @@ class ActivateEachOther(Base):
     def pre_filter(self, pod: Pod) -> Status | None:
         self.handle.activate([one.pod for one in self.handle.pending_pods() if one.pod.uid != pod.uid])
         return unschedulable("after you")
+
+
+# --- clauses --------------------------------------------------------------------------------------------------------
+
+
+class WantsAnSsd(Base):
+    """Takes nodes with the label disk=ssd only."""
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> Status | None:
+        return None if node.labels.get("disk") == "ssd" else unschedulable("no SSD")
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)]
+
+    def ssd(self, nodes: NodeColumns, *changes: Change) -> Clause:
+        fails = np.array([node.labels.get("disk") != "ssd" for node in nodes], dtype=np.bool_)
+        return Clause(reason="NoSsd", title="SSD", fails=fails, changes=lambda _nodes: changes)
+
+
+@fault("clauses", "the clause 'SSD' fails on 'node-1', which the plugin does not reject")
+class NamesAClauseWhereItPasses(WantsAnSsd):
+    @hookimpl
+    def clauses(self, nodes: NodeColumns) -> Iterable[Clause]:
+        return [Clause(reason="NoSsd", title="SSD")]
+
+
+@fault("clauses", "the change 'cordon' of the clause 'SSD' does not meet it: NoSsd is said of the same nodes")
+class NamesAChangeThatDoesNotHelp(WantsAnSsd):
+    @hookimpl
+    def clauses(self, nodes: NodeColumns) -> Iterable[Clause]:
+        edit = edit_node(
+            nodes.name(0), lambda node: replace_fields(node, spec=replace_fields(node.spec, unschedulable=True))
+        )
+        return [self.ssd(nodes, Change(title="cordon", edits=(edit,)))]
+
+
+@fault("clauses", "writes to the Pod ")
+class EditsThePodItself(WantsAnSsd):
+    @hookimpl
+    def clauses(self, pod: Pod, nodes: NodeColumns) -> Iterable[Clause]:
+        def apply(one: Pod) -> Pod:
+            one.metadata.labels["disk"] = "ssd"
+            return one
+
+        return [self.ssd(nodes, Change(title="label", edits=(edit_pod(pod, apply),)))]

@@ -21,13 +21,13 @@ from trio_sched.testing.conformance.answers import answer_problems, subset_probl
 from trio_sched.testing.conformance.assumed_pods import assumption_problems
 from trio_sched.testing.conformance.blocking import blocking_problems
 from trio_sched.testing.conformance.caching import caching_problems
+from trio_sched.testing.conformance.clauses import clause_problems
 from trio_sched.testing.conformance.dependencies import dependency_problems
-from trio_sched.testing.conformance.events import event_problems
+from trio_sched.testing.conformance.events import event_problems, registration_problems
 from trio_sched.testing.conformance.examples import some_nodes, some_pods, some_running_pods
 from trio_sched.testing.conformance.hidden_state import hidden_state_problems
 from trio_sched.testing.conformance.hooks import hook_problems
 from trio_sched.testing.conformance.mutation import mutation_problems
-from trio_sched.testing.conformance.registrations import registration_problems
 from trio_sched.testing.conformance.rollback import undone_problems
 from trio_sched.testing.conformance.signatures import signature_problems
 from trio_sched.testing.conformance.subject import Cluster, Subject, add_pod_group, copy_of
@@ -91,9 +91,10 @@ CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
     "signatures": signature_problems,
     "caching": caching_problems,
     "events": event_problems,
+    "clauses": clause_problems,
 }
 """By name; in an order in which a problem is found first where its text is most precise."""
-_COMPARING: Final = ("undone", "assumed_pods", "subsets", "dependencies", "signatures", "caching", "events")
+_COMPARING: Final = ("undone", "assumed_pods", "subsets", "dependencies", "signatures", "caching", "events", "clauses")
 """Checks that ask more than once, and mean nothing if the same question gets different answers."""
 _CALLED_ONCE: Final = ("definition", "registrations", "blocking")
 """Checks that call hooks a few times at most; the others take too long for a plugin that blocks."""

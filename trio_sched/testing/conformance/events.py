@@ -1,4 +1,4 @@
-"""Checks that events are complete: no pod waits though the plugin would let it pass now.
+"""Checks what is registered for events, and that it is complete: no pod waits though the plugin would let it pass now.
 
 Random clusters are changed at random while a real queue holds the pods that the plugin has rejected. A pod that stays
 there and that the plugin no longer rejects has missed an event: in a cluster it would wait for the periodic flush.
@@ -13,16 +13,20 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from trio_sched.daemon.plugins.kind_mistakes import kind_mistakes
 from trio_sched.engine.evaluation.node_refusal import is_refused_on_node
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.plugin_calls import call_hint
 from trio_sched.engine.hooks.plugin_errors import PluginError
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import build_hint_table
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cluster_events import Resource
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.testing import builders
 from trio_sched.testing.conformance.changes import Changes
 from trio_sched.testing.conformance.cluster_state import (
     NODE,
@@ -45,6 +49,31 @@ _MAX_ATTEMPTS: Final = 10
 """So often a pod may be tried after one change."""
 _MAX_REPORTED: Final = 3
 _FAILED: Final = Rejection("", ("it failed",))
+
+
+def registration_problems(subject: Subject) -> Iterator[str]:
+    """What is wrong with the registrations of a plugin, and with what its hint functions return."""
+    trial = subject.fresh()
+    profile = trial.profile
+    try:
+        table = build_hint_table(profile)
+    except PluginError as error:
+        yield str(error)
+        return
+    yield from kind_mistakes(trial.plugin, table.events_of(subject.name))
+    waiting = builders.pod("waiting")
+    for entry in table.entries:
+        changes = ((None, None), (None, waiting), (waiting, None)) if entry.event.resource == Resource.POD else ()
+        for old, new in changes:
+            if entry.hint is None:
+                continue
+            try:
+                call_hint(entry.hint, waiting, old, new)
+            except HookFailed as failed:
+                if failed.__cause__ is None:  # hints may raise for these objects, but not return something else
+                    yield str(failed)
+    if profile.events_to_register and not profile.rejector_plugins:
+        yield "events_to_register is never asked for: it has no hook that can turn a pod away"
 
 
 def event_problems(subject: Subject) -> Iterator[str]:
