@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from contrib.docs import make_configuration, make_exit_codes, make_flags, make_hooks, make_metrics
+from contrib.docs import make_causes, make_configuration, make_exit_codes, make_flags, make_hooks, make_metrics
 from contrib.docs.api_pages import api_pages
 from contrib.docs.pages import Page
 
@@ -12,6 +12,7 @@ PAGES: Final[tuple[Page, ...]] = (
     make_hooks.PAGE,
     make_flags.PAGE,
     make_configuration.PAGE,
+    make_causes.PAGE,
     make_exit_codes.PAGE,
     make_metrics.PAGE,
     *(one.page for one in api_pages()),

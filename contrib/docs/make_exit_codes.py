@@ -47,6 +47,13 @@ DAEMON: Final = """\
 | pods are on other nodes, or others exist; no fewer are placed | 1 |
 | fewer pods are placed with the second | 2 |
 | something is wrong with the files or the command line | 3 |
+
+| `trio-sched explain`, `kubectl why` | code |
+| --- | --- |
+| every pod has a node, or one that it fits now | 0 |
+| at least one is pending for a cause | 1 |
+| there is no such pod, or the workload has none | 2 |
+| the cluster, the files or the command line are wrong, or pods and nodes may not be listed; nothing is explained | 3 |
 """
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import trio
-from pending_causes import CAUSES, NAMESPACE, PendingCause, volume
 from real_servers import ASSETS, Files, Server, eventually, process, real_server
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.control_plane.servers import ADMIN_TOKEN
+from contrib.scenarios.pending_causes import CAUSES, NAMESPACE, PendingCause, volume
 
 pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
 

@@ -14,7 +14,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """A usage error of a command other than the daemon; nothing was done. Of the daemon: ended by SIGQUIT."""
     NO_ANSWER = 3
-    """``compare`` or ``explain`` has no answer: something is wrong with the cluster, the files or the command line."""
+    """No answer of ``compare`` or ``explain``: something is wrong with the cluster, the files or the command line."""
     HUNG_UP = 129
     """Ended by SIGHUP before or without a daemon that stops in order; as shells count, 128 and the signal's number."""
     INTERRUPTED = 130
