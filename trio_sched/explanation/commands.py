@@ -95,20 +95,22 @@ def _patch(patch: Json) -> str:
 def _of_pod(kubectl: str, one: EditedObject, workload: Workload | None) -> Iterator[str]:
     patch, name, where = pod_patch(one.old, one.new), shlex.quote(one.name), _where(one)
     if workload is not None and workload.kind in _TEMPLATES:
-        template = _patch({"spec": {"template": _of_template(patch.whole)}})
-        yield f"{kubectl} patch {workload.kind.lower()} {shlex.quote(workload.name)}{where} -p {template}"
+        text = _patch({"spec": {"template": _of_template(patch.whole)}})
+        yield f"{kubectl} patch {workload.kind.lower()} {shlex.quote(workload.name)}{where} -p {text}"
         if workload.kind in _KEEPS_PODS:
             yield f"{kubectl} delete pod {name}{where}"
     elif patch.is_in_place:
         if patch.resize:
             yield f"{kubectl} patch pod {name}{where} --subresource=resize -p {_patch({'spec': patch.resize})}"
-        if patch.mutable:
-            yield f"{kubectl} patch pod {name}{where} -p {_patch({'spec': patch.mutable})}"
+        changed = {"metadata": patch.metadata, "spec": patch.mutable}
+        if any(changed.values()):
+            given = {key: value for key, value in changed.items() if value}
+            yield f"{kubectl} patch pod {name}{where} -p {_patch(given)}"
     elif workload is not None and workload.kind == "Job":
-        changed = _of_template(patch.whole)
-        metadata: Json = {**changed.get("metadata", {})}
+        template = _of_template(patch.whole)
+        metadata: Json = {**template.get("metadata", {})}
         metadata["labels"] = {**metadata.get("labels", {}), **dict.fromkeys(_OF_JOBS)}
-        job: Json = {"spec": {"selector": None, "template": {**changed, "metadata": metadata}}}
+        job: Json = {"spec": {"selector": None, "template": {**template, "metadata": metadata}}}
         yield _anew(kubectl, f"job {shlex.quote(workload.name)}{where}", job)
     elif workload is not None:
         yield f"# pods of a {workload.kind} get this with the next ones, once its template has"
@@ -147,6 +149,9 @@ def _of_node(kubectl: str, old: Node, new: Node) -> Iterator[str]:
         if old.labels.get(key) != label:
             overwrite = " --overwrite" if key in old.labels else ""
             yield f"{kubectl} label node {name} {shlex.quote(f'{key}={label}')}{overwrite}"
+    for key in old.labels:
+        if key not in new.labels:
+            yield f"{kubectl} label node {name} {shlex.quote(f'{key}-')}"
 
 
 def _of_object(kubectl: str, one: EditedObject) -> str:

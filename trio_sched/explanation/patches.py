@@ -99,9 +99,17 @@ class PodPatch:
     """CPU and memory of containers, which the subresource ``resize`` takes."""
 
     @property
+    def metadata(self) -> Json:
+        """Labels and annotations, which every pod takes."""
+        changed: Json = self.whole.get("metadata", {})
+        return {key: value for key, value in changed.items() if key in ("labels", "annotations")}
+
+    @property
     def is_in_place(self) -> bool:
         """Whether no new pod is needed."""
-        return self.mutable.keys() | self.resize.keys() == self.whole.get("spec", {}).keys() and len(self.whole) == 1
+        spec, metadata = self.whole.get("spec", {}), self.whole.get("metadata", {})
+        in_place = self.mutable.keys() | self.resize.keys() == spec.keys() and self.metadata == metadata
+        return in_place and self.whole.keys() <= {"metadata", "spec"}
 
 
 def pod_patch(old: Pod, new: Pod) -> PodPatch:

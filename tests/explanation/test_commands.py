@@ -1,0 +1,32 @@
+"""Commands for changes that plugins of others offer: everything that differs is in a command."""
+
+from typing import Any
+
+from trio_sched.explanation.commands import commands
+from trio_sched.explanation.trial import EditedObject
+from trio_sched.testing import node, pod
+
+
+def edited(kind: str, old: Any, new: Any) -> EditedObject:
+    return EditedObject(kind=kind, name=old.metadata.name, namespace=old.metadata.namespace, old=old, new=new)
+
+
+def test_a_label_that_a_node_loses_has_a_command() -> None:
+    old, new = node("a", labels={"repair": "yes", "disk": "hdd"}), node("a", labels={"disk": "ssd"})
+    assert commands([edited("Node", old, new)], pod("p"), None, ()) == [
+        "kubectl label node a disk=ssd --overwrite",
+        "kubectl label node a repair-",
+    ]
+
+
+def test_labels_of_a_pod_are_changed_in_place() -> None:
+    old, new = pod("p", labels={"watts": "500", "app": "x"}), pod("p", labels={"watts": "250"})
+    (command,) = commands([edited("Pod", old, new)], old, None, ())
+    assert command == """kubectl patch pod p -n default -p '{"metadata":{"labels":{"watts":"250","app":null}}}'"""
+
+
+def test_labels_and_a_toleration_are_one_patch() -> None:
+    old, new = pod("p"), pod("p", labels={"watts": "250"}, tolerations=["gpu:NoSchedule"])
+    (command,) = commands([edited("Pod", old, new)], old, None, ())
+    assert command.startswith("""kubectl patch pod p -n default -p '{"metadata":{"labels":{"watts":"250"}},"spec":""")
+    assert '"tolerations":[{"key":"gpu"' in command
