@@ -89,6 +89,8 @@ HEADER: Final = """\
 What [`trio-sched explain`](../how_to/debug_a_pending_pod.md) says of pods that are pending: the codes of the causes,
 and for most of them what it prints. `-o json` has the codes in `cause.reasons` and in the `reason` of each of the
 `clauses`; they do not change, texts may. [The schema](explanation.schema.json) describes the rest.
+Other people's plugins have codes of their own, if they [explain what they ask
+for](../how_to/explain_what_your_plugin_asks_for.md).
 
 This page is made by running the code on the clusters in `contrib/scenarios/pending_causes.py`: change those, or
 `contrib/docs/make_causes.py`, and run `make docs`.

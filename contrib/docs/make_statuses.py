@@ -64,7 +64,17 @@ GROUPS: Final = (
     Group("Answers about nodes", ("Verdicts", "PreFilterResult", "int_scores", "Input")),
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
-    Group("Texts", ("quote",), "For the names of objects in reasons and errors."),
+    Group(
+        "Explanations",
+        ("Clause", "Change", "Edit", "edit_pod", "edit_node", "delete_pod"),
+        "What the hook [`clauses`](hooks.md#clauses) returns, and what a status may carry: [how to explain what your\n"
+        "plugin asks for](../how_to/explain_what_your_plugin_asks_for.md).",
+    ),
+    Group(
+        "Texts",
+        ("quote", "some_names", "nearest_name", "amount_text", "quantity_text"),
+        "For the names of objects and for amounts in reasons, errors and causes.",
+    ),
     Group("Pod groups", ("PodGroupInfo", "Placement", "PlacementAssignments", "PodGroupTrial")),
     Group("Hooks", ("hookimpl", "ExtensionPoints"), "Each of them is in [hooks](hooks.md).", has_methods=False),
 )

@@ -54,7 +54,9 @@ def text_block(page: Path, start: str) -> str:
     return " ".join(found.split())
 
 
-@pytest.mark.parametrize("name", ["plugin_recipes", "test_a_plugin", "make_a_plugin_fast"])
+@pytest.mark.parametrize(
+    "name", ["plugin_recipes", "test_a_plugin", "make_a_plugin_fast", "explain_what_your_plugin_asks_for"]
+)
 def test_the_tests_that_a_page_shows_pass(name: str, tmp_path: Path) -> None:
     tests = paste(HOW_TO / f"{name}.md", tmp_path)
     assert tests
@@ -92,6 +94,21 @@ def test_the_plugin_that_is_developed_decides_and_is_traced(tmp_path: Path) -> N
     line = text_block(page, '"Plugin called"')
     assert re.search(re.escape(line).replace("…", r"\S+"), said), line
     assert '"label"' in run(tmp_path, "trio_sched", "plugins", "--plugin", "rack_order.py", "--schema", "RackOrder")
+
+
+@pytest.mark.parametrize(
+    ("pod", "files"),
+    [
+        ("web-1", ("repair.yaml", "quiet.yaml", "quiet_zone.py")),
+        ("train-1", ("racks.yaml", "watts.yaml", "watt_budget.py")),
+    ],
+)
+def test_what_a_plugin_asks_for_is_explained_as_shown(pod: str, files: tuple[str, str, str], tmp_path: Path) -> None:
+    page = HOW_TO / "explain_what_your_plugin_asks_for.md"
+    paste(page, tmp_path)
+    cluster, config, plugin = files
+    said = run(tmp_path, "trio_sched", "explain", pod, "-f", cluster, "--config", config, "--plugin", plugin)
+    assert " ".join(said.split()) == text_block(page, f"default/{pod}")
 
 
 def test_the_package_that_is_shipped_is_where_the_page_says(tmp_path: Path) -> None:
