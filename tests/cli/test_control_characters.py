@@ -85,6 +85,18 @@ def test_explanations_are_shown_escaped(small_cluster: Path, painter: list[str],
     assert_shown(capsys.readouterr().out)
 
 
+def test_what_keeps_a_pod_pending_is_shown_escaped(small_cluster: Path, painter: list[str], capsys: Capture) -> None:
+    assert main(["explain", "huge", "-f", str(small_cluster), *painter]) == ExitCode.FAILURE
+    assert_shown(capsys.readouterr().out)
+
+
+def test_lines_of_an_explanation_end_where_they_are_to_end(small_cluster: Path, capsys: Capture) -> None:
+    assert main(["simulate", "-f", str(small_cluster), "--explain", "huge"]) == ExitCode.OK
+    printed = capsys.readouterr().out
+    assert "\nCause: cpu 7. 2 of 2 nodes pass everything else" in printed
+    assert r"\n" not in printed
+
+
 def test_a_comparison_is_shown_escaped(
     small_cluster: Path, tmp_path: Path, painter: list[str], capsys: Capture
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from trio_sched.go.text import printable
 from trio_sched.plugin_api.clauses import some_names
 
 Json = dict[str, Any]
@@ -55,8 +56,16 @@ class Layout:
 
 
 def explanation_text(data: Json, layout: Layout | None = None) -> str:
-    """*data* of one explanation as lines of text."""
-    return "\n".join(_lines(data, layout or Layout())) + "\n"
+    """*data* of one explanation as lines of text; control characters in it are escaped."""
+    return "\n".join(_lines(_printable(data), layout or Layout())) + "\n"
+
+
+def _printable(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _printable(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_printable(value) for value in data]
+    return printable(data) if isinstance(data, str) else data
 
 
 def _lines(data: Json, layout: Layout) -> Iterator[str]:

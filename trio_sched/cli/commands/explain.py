@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
@@ -20,7 +21,12 @@ from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selec
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import PIPE_WIDTH
 from trio_sched.engine.scheduler import Scheduler
+
+
+from trio_sched.errors import first_leaf
 from trio_sched.explanation.text import Layout, explanation_text, plain
+from trio_sched.go.text import printable
+from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.asked_pods import Name, NoSuchPod
 from trio_sched.simulation.explaining import Answers, Question, explain_live, explain_manifests, explain_settled
 from trio_sched.simulation.simulated_run import Plan, run_plan, say_on_stderr
@@ -34,6 +40,7 @@ _STYLES: Final[dict[str, dict[str, Any]]] = {
 }
 _WIDEST: Final = 140
 _SHOWN_ALIKE: Final = 5
+_FITS: Final = "none any more: they fit a node now"
 
 
 class _NotExplained(click.ClickException):
@@ -140,7 +147,7 @@ def explain(
                     else:  # manifests of pods that no scheduler has seen yet
                         answers = _simulated(question, [*manifests.dumped, *manifests.checked], now, progress)
         except* NoSuchPod as group:
-            raise _NotFound(str(group.exceptions[0])) from None
+            raise _NotFound(str(first_leaf(group))) from None
     _show(answers, output, every_node=every_node, listed=all_pending)
     return ExitCode.FAILURE if answers.is_pending else ExitCode.OK
 
@@ -176,34 +183,40 @@ def _show(answers: Answers, output: str, *, every_node: bool, listed: bool) -> N
     style = _styled if is_terminal and not os.environ.get("NO_COLOR") else plain
     layout = Layout(width=min(width, _WIDEST), every_node=every_node, style=style)
     if listed:
-        click.echo(_summary(answers))
+        _echo_lines(_summary(answers, layout))
     for number, answer in enumerate(answers.answers):
         if number or listed:
             click.echo()
         click.echo(explanation_text(answer.explanation, layout), nl=False)
         if len(answer.pods) > 1:
             others = [key for key in answer.pods if key != answer.explanation["pod"]]
-            more = f" and {len(others) - _SHOWN_ALIKE} more" if len(others) > _SHOWN_ALIKE else ""
-            click.echo(f"\nThe same holds for {', '.join(others[:_SHOWN_ALIKE])}{more}")
+            click.echo()
+            _echo_lines(layout.wrapped(f"The same holds for {some_names(others, _SHOWN_ALIKE)}"))
     for note in answers.notes:
-        click.echo(f"\nNote: {note}")
+        click.echo()
+        _echo_lines(layout.wrapped(f"Note: {note}"))
 
 
-def _summary(answers: Answers) -> str:
+def _echo_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _summary(answers: Answers, layout: Layout) -> Iterator[str]:
     """The causes of all pods, the most frequent first."""
-    counts: dict[str, list[int]] = {}
+    counts: Counter[str] = Counter()
     for one in answers.answers:
         cause = one.explanation["cause"]
-        title = ", ".join(cause["clauses"]) or cause["text"]
-        found = counts.setdefault(title, [0, 0])
-        found[0] += len(one.pods)
-        found[1] += 1
-    total = sum(pods for pods, _kinds in counts.values())
-    if not total:
-        return "No pod is pending."
-    lines = [f"{total} pods are pending.", "", " PODS  CAUSE"]
-    lines += [f" {pods:>4}  {title}" for title, (pods, _kinds) in sorted(counts.items(), key=lambda one: -one[1][0])]
-    return "\n".join(lines)
+        title = _FITS if cause["fitsNow"] else ", ".join(cause["clauses"]) or cause["text"]
+        counts[title] += len(one.pods)
+    if not counts:
+        yield "No pod is pending."
+        return
+    total = counts.total()
+    yield f"{total} pods are pending." if total > 1 else "1 pod is pending."
+    yield from ("", " PODS  CAUSE")
+    for title, pods in counts.most_common():
+        yield from layout.wrapped(printable(title), first=f" {pods:>4}  ", rest="       ")
 
 
 def _styled(name: str, text: str) -> str:

@@ -34,7 +34,10 @@ def outcome_as_tables(
     for one in outcome.explanations:
         yield line("")
         for part in explanation_parts(one, None if every_node else _EXPLAINED_NODES, width):
-            yield line(part) if isinstance(part, str) else _table(part)
+            if isinstance(part, str):
+                yield from map(line, part.splitlines())
+            else:
+                yield _table(part)
     yield from _summary(outcome)
 
 
