@@ -96,6 +96,19 @@ def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> N
     assert f"{2 + len(CHECKS)} passed" in said
 
 
+def test_the_pending_pod_of_the_readme_is_explained_as_shown() -> None:
+    (text,) = re.findall(r"^```text\n(misfits/wrong-label.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+    command = (sys.executable, "-m", "trio_sched", "explain", "--demo", "-n", "misfits", "wrong-label-001")
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == ExitCode.FAILURE
+    headline, printed = done.stdout.split("\n", 1)
+    shown_headline, shown = text.split("\n", 1)
+    assert headline.startswith("misfits/wrong-label-001  pending ")
+    assert shown_headline.split(";")[1] in headline
+    for part in shown.split("…"):
+        assert " ".join(part.split()) in " ".join(printed.split())
+
+
 def test_the_devices_that_are_described_can_be_tried(tmp_path: Path) -> None:
     files = dict(_NAMED_BLOCK.findall(DEVICES.read_text(encoding="utf-8")))
     (tmp_path / "devices.yaml").write_text(files["devices.yaml"])

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -142,6 +143,16 @@ def test_kubectl_has_the_command_and_its_options() -> None:
         assert done.returncode == 0, done.stderr
 
     assert failing(KUBECTL, check) == {}
+
+
+@pytest.mark.parametrize("name", KUBECTL)
+def test_kubectl_has_the_command_and_its_options(name: str) -> None:
+    _, words = KUBECTL[name]
+    end = words.index("--") if "--" in words else len(words)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where the plugin kubectl-why is
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run([*words[:end], "--help"], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", HELM_COMMANDS)
