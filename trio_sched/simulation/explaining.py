@@ -138,19 +138,13 @@ async def explain_live(
             if (why := await _why_no_pods(client, missing.name)) is None:
                 raise
             raise NoSuchPod(f"{missing.name} has no pods: {why}", missing.name) from missing
+
+        owners = await _owners_of(client, _possibly_meant(question.names, pods))
+        asked = AskedPods(pods, owners)
+        found = _asked(question, asked)
         scores_matter = bool(question.nodes) or any(pod.node_name for pod in found)
         snapshot = await listing.snapshot(pods, found, assembly.loaded.wanted_kinds, scores_matter=scores_matter)
-        owners: dict[tuple[str, str, str], Any] = {}
-        for pod in found:
-            controller = controller_of(pod)
-            kind = _OWNERS.get(controller.kind) if controller is not None else None
-            if controller is None or kind is None or (controller.kind, pod.namespace, controller.name) in owners:
-                continue
-            try:
-                owner = await get(client, kind, controller.name, namespace=pod.namespace)
-            except ApiError:
-                owner = None  # gone, or not to be seen: then the controller itself is the workload
-            owners[controller.kind, pod.namespace, controller.name] = owner
+        owners |= await _owners_of(client, found)
         begin("explaining")
         fill(assembly, snapshot)
         answers = _explained(question, assembly.scheduler, AskedPods(pods, owners), found, now)
@@ -172,6 +166,41 @@ async def _why_no_pods(client: KubeClient, name: Name) -> str | None:
             return str(condition.get("message") or condition.get("reason"))
     replicas = (found.spec or {}).get("replicas", 1)
     return "it wants none" if replicas == 0 else "its controller has made none, and does not say why"
+
+
+def _possibly_meant(names: Iterable[Name], pods: Collection[Pod]) -> list[Pod]:
+    """Pods that may be of a Deployment or a CronJob that is asked about, by the names of their controllers."""
+    keys = {pod.key for pod in pods}
+    wanted = [
+        (name.namespace, f"{name.name}-")
+        for name in names
+        if name.kind in ("CronJob", "Deployment")
+        or (name.kind == "Pod" and f"{name.namespace}/{name.name}" not in keys)
+    ]
+    found = []
+    for pod in pods if wanted else ():
+        controller = controller_of(pod)
+        if controller is not None and any(
+            pod.namespace == namespace and controller.name.startswith(prefix) for namespace, prefix in wanted
+        ):
+            found.append(pod)
+    return found
+
+
+async def _owners_of(client: KubeClient, pods: Iterable[Pod]) -> dict[tuple[str, str, str], Any]:
+    """What may stand between *pods* and their workloads, by kind, namespace and name."""
+    owners: dict[tuple[str, str, str], Any] = {}
+    for pod in pods:
+        controller = controller_of(pod)
+        kind = _OWNERS.get(controller.kind) if controller is not None else None
+        if controller is None or kind is None or (controller.kind, pod.namespace, controller.name) in owners:
+            continue
+        try:
+            owner = await get(client, kind, controller.name, namespace=pod.namespace)
+        except ApiError:
+            owner = None  # gone, or not to be seen: then the controller itself is the workload
+        owners[controller.kind, pod.namespace, controller.name] = owner
+    return owners
 
 
 async def explain_manifests(
