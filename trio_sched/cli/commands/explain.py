@@ -113,10 +113,10 @@ def explain(
 ) -> ExitCode:
     """Say why pods are pending, or where they are, and which changes would let them run.
 
-    POD is the name of a pod; deployment/web and the like stand for the pods of a workload, podgroup/x for those of a
-    group. The cluster is that of the current context of the kubeconfig, unless files or another context are given; it
-    is listed with your own rights, and nothing is written to it. Every change that is shown was made on a copy of the
-    cluster, where the scheduler's own code then placed the pod.
+    POD is the name of a pod; deployment/web, or deployment web, and the like stand for the pods of a workload,
+    podgroup/x for those of a group. The cluster is that of the current context of the kubeconfig, unless files or
+    another context are given; it is listed with your own rights, and nothing is written to it. Every change that is
+    shown was made on a copy of the cluster, where the scheduler's own code then placed the pod.
 
     The exit code is 0 if all of them run or would run now, 1 if one is pending for a cause, 2 if there is no such pod,
     and 3 if something is wrong.
@@ -131,7 +131,7 @@ def explain(
         default = namespace or (live.settings.namespace if live is not None else "") or "default"
         question = Question(
             settings=settings_of(config, feature_gates, selection_of(options)),
-            names=[Name.read(one, default) for one in pods],
+            names=_names(pods, default),
             nodes=nodes,
             context=context,
         )
@@ -163,6 +163,17 @@ def _simulated(question: Question, manifests: Sequence[Manifest], now: datetime,
     run_plan(Plan(settings=question.settings, manifests=manifests, seed=0, begins=now, inspect=inspect), progress.count)
     answers[0].notes.append("the files have pods that no cluster has seen; what becomes of them was simulated first")
     return answers[0]
+
+
+def _names(words: Sequence[str], namespace: str) -> list[Name]:
+    """What is asked about: names, possibly with their kinds, or as in kubectl a kind and then names."""
+    if len(words) > 1 and "/" not in words[0] and _is_kind(words[0]):
+        words = [f"{words[0]}/{word}" for word in words[1:]]
+    return [Name.read(word, namespace) for word in words]
+
+
+def _is_kind(word: str) -> bool:
+    return not Name.read(f"{word}/name", "").namespace  # else it is read as one
 
 
 def _context(options: dict[str, Any]) -> Sequence[str]:
