@@ -171,7 +171,7 @@ def test_pods_of_one_template_are_explained_together(dump: Path, capsys: Capture
 def test_what_is_not_there_is_named_with_what_may_be_meant(words: str, error: str, dump: Path, capsys: Capture) -> None:
     code, said = refused(capsys, *words.split(), "-f", str(dump))
     assert code == NOT_FOUND
-    assert said.startswith(f"Error: {error}")
+    assert said.splitlines()[-1].startswith(f"Error: {error}")
 
 
 def test_what_the_demo_does_not_have_is_an_error_of_one_line(capsys: Capture) -> None:
