@@ -70,6 +70,8 @@ class Question:
     settings: DaemonSettings
     names: Sequence[Name] = ()
     """Nothing: all pending pods."""
+    namespace: str = ""
+    """Of these, those of one namespace; empty: of all."""
     nodes: Sequence[str] = ()
     """Nodes to answer for."""
     context: Sequence[str] = ()
@@ -261,7 +263,7 @@ def _owners(objects: Objects) -> dict[tuple[str, str, str], Any]:
 
 def _asked(question: Question, asked: AskedPods) -> list[Pod]:
     if not question.names:
-        return asked.pending()
+        return [pod for pod in asked.pending() if question.namespace in ("", pod.namespace)]
     found: dict[str, Pod] = {}
     for name in question.names:
         found.update((pod.key, pod) for pod in asked.named(name))

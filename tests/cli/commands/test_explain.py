@@ -206,6 +206,17 @@ def test_all_pending_pods_begin_with_their_causes(dump: Path, capsys: Capture) -
     }
 
 
+def test_all_pending_pods_can_be_those_of_one_namespace(tmp_path: Path, capsys: Capture) -> None:
+    objects = [node("n1"), *(pod(requests={"cpu": "16"}) for _ in range(2))]
+    objects[1]["metadata"]["namespace"] = "shop"
+    file = tmp_path / "dump.json"
+    file.write_text(listed(objects))
+    assert pods_of(explained(capsys, "--all-pending", "-f", str(file))[1]) == ["default/asked", "shop/asked"]
+    assert pods_of(explained(capsys, "--all-pending", "-n", "shop", "-f", str(file))[1]) == ["shop/asked"]
+    assert main(["explain", "--all-pending", "-n", "nowhere", "-f", str(file)]) == ExitCode.OK
+    assert capsys.readouterr().out == "No pod is pending.\n"
+
+
 def test_a_cluster_without_pending_pods_says_so(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "dump.json"
     file.write_text(listed([node("n1"), pod("running", on="n1")]))

@@ -80,7 +80,12 @@ class _Explaining(click.Command):
 
 @click.command(cls=_Explaining, short_help="Say why a pod is pending, and what would change that.")
 @click.argument("pods", metavar="[POD|KIND/NAME|NAMESPACE/NAME]...", nargs=-1)
-@click.option("-n", "--namespace", default="", help="The namespace of the pods; that of the context if not given.")
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="The namespace of the pods. If not given, that of the context; with --all-pending, all.",
+)
 @click.option("--all-pending", is_flag=True, help="Explain all pending pods, those that are alike together.")
 @click.option("--node", "nodes", metavar="NODE", multiple=True, help="Say why it is not on this node. May be repeated.")
 @click.option("--nodes", "every_node", is_flag=True, help="Name every node, not a few of each group.")
@@ -132,6 +137,7 @@ def explain(
         question = Question(
             settings=settings_of(config, feature_gates, selection_of(options)),
             names=_names(pods, default),
+            namespace=namespace,
             nodes=nodes,
             context=context,
         )
