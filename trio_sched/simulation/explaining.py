@@ -133,17 +133,13 @@ async def explain_live(
     ):
         listing = LiveListing(client, begin)
         pods = await listing.pods()
-        asked = AskedPods(pods)
+        owners = await _owners_of(client, _possibly_meant(question.names, pods))
         try:
-            found = _asked(question, asked)
+            found = _asked(question, AskedPods(pods, owners))
         except NoSuchPod as missing:
             if (why := await _why_no_pods(client, missing.name)) is None:
                 raise
             raise NoSuchPod(f"{missing.name} has no pods: {why}", missing.name) from missing
-
-        owners = await _owners_of(client, _possibly_meant(question.names, pods))
-        asked = AskedPods(pods, owners)
-        found = _asked(question, asked)
         scores_matter = bool(question.nodes) or any(pod.node_name for pod in found)
         snapshot = await listing.snapshot(pods, found, assembly.loaded.wanted_kinds, scores_matter=scores_matter)
         owners |= await _owners_of(client, found)

@@ -21,8 +21,6 @@ from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selec
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import PIPE_WIDTH
 from trio_sched.engine.scheduler import Scheduler
-
-
 from trio_sched.errors import first_leaf
 from trio_sched.explanation.text import Layout, explanation_text, plain
 from trio_sched.go.text import printable
