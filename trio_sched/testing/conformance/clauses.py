@@ -77,7 +77,10 @@ def _problems(explained: _Explained) -> Iterator[str]:
             call_of_clause(hook, clause.cause, fails & explained.rejected)
         call_of_clause(hook, lambda one: list(one.details()), clause)
         changes = call_of_clause(
-            hook, lambda one, wanted: list(islice(one.changes(wanted), _MAX_CHANGES)), clause, explained.rejected
+            hook,
+            lambda one, wanted: list(islice(one.changes(wanted), _MAX_CHANGES)),
+            clause,
+            fails & explained.rejected,
         )
         for change in changes:
             of_clause = f"{where}: the change {getattr(change, 'title', change)!r} of the clause {clause.title!r}"
