@@ -134,6 +134,12 @@ async def test_who_may_list_pods_and_nodes_only_is_told_what_that_hides(tmp_path
             "you may not list priorityclasses; no other priority is tried",
             "you may not list namespaces; pod affinity that selects namespaces may be judged wrongly",
         } <= set(data["notes"])
+        kubeconfig = kubeconfig_of(files, server.url, USER_TOKEN)
+        _code, printed, _errors = await said(["kubectl", "why", "web-abc-0"], kubeconfig)
+        *_lines, explanation_ends, notes = printed.partition("\n\nNote: ")
+        assert explanation_ends
+        assert notes.count("\nNote: ") == len(data["notes"]) - 1
+        assert "\n\n" not in notes
         # What does not matter for this pod is not asked for.
         assert not [note for note in data["notes"] if "persistentvolume" in note or "resourceclaims" in note]
 

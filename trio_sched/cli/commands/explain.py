@@ -207,8 +207,9 @@ def _show(answers: Answers, output: str, *, every_node: bool, listed: bool) -> N
             others = [key for key in answer.pods if key != answer.explanation["pod"]]
             click.echo()
             _echo_lines(layout.wrapped(f"The same holds for {some_names(others, _SHOWN_ALIKE)}"))
-    for note in answers.notes:
+    if answers.notes:
         click.echo()
+    for note in answers.notes:
         _echo_lines(layout.wrapped(f"Note: {note}"))
 
 
