@@ -88,16 +88,54 @@ HEADER: Final = """\
 
 What [`trio-sched explain`](../how_to/debug_a_pending_pod.md) says of pods that are pending: the codes of the causes,
 and for most of them what it prints. `-o json` has the codes in `cause.reasons` and in the `reason` of each of the
-`clauses`; they do not change, texts may. [The schema](explanation.schema.json) describes the rest.
+`clauses`; they do not change, texts may.
 Other people's plugins have codes of their own, if they [explain what they ask
 for](../how_to/explain_what_your_plugin_asks_for.md).
 
 This page is made by running the code on the clusters in `contrib/scenarios/pending_causes.py`: change those, or
 `contrib/docs/make_causes.py`, and run `make docs`.
 
+## In JSON
+
+```sh
+trio-sched explain deployment/web -n shop -o json | jq -r '.explanations[0].remedies[0].commands[]'
+trio-sched explain --all-pending -o json | jq -r '.explanations[].cause.reasons[]' | sort | uniq -c
+```
+
+The first prints what would make the first change, the second how often each cause keeps the pods of a
+workload pending. [The schema](explanation.schema.json) has every field; these answer most questions:
+
+{fields}
+
+`notes` beside `explanations` say what could not be seen, and what that may hide.
+
 ## Codes
 
 """
+FIELDS: Final = (
+    ("`pod`, `alike`, `workload`", "the pod that is explained, all pods that it stands for, and what makes them"),
+    ("`node`", "where it is; null if it is pending"),
+    (
+        "`cause`",
+        "null if it has a node. `reasons`: the codes below; `clauses`: what it asks for and does not get; `text`: as "
+        "in the second line of the text; `fitsNow`: a node, if nothing keeps it",
+    ),
+    (
+        "`clauses`",
+        "each requirement that some node does not meet: its `reason`, how many nodes `pass` it, and how many would "
+        "pass but for it alone",
+    ),
+    ("`groups`", "the nodes by the set of requirements that they do not meet"),
+    (
+        "`remedies`",
+        "changes with which it was placed on a copy: `commands`, the same as `edits` with patches, the `node`, and the "
+        "pods that it `evicts`",
+    ),
+    ("`tried`", "what was tried and does not help; `triedAll` says whether there was no more"),
+    ("`waiting`", "since when, and of a running scheduler the place in the queue and the last attempts"),
+    ("`onNodes`, `scores`", "what was asked with `--node`, and why a pod is where it is"),
+)
+"""Fields of an explanation in JSON, and what they are."""
 SEVERAL: Final = "Several at once"
 _NOW: Final = datetime(2026, 3, 1, tzinfo=UTC)
 _WIDTH: Final = 100
@@ -109,7 +147,8 @@ def text() -> str:
     for cause in CAUSES:
         title = next(iter(cause.reasons)) if len(cause.reasons) == 1 else SEVERAL
         examples.setdefault(title, []).append(cause)
-    parts = [HEADER, table(("code", "meaning"), _codes(examples))]
+    fields = table(("field of an explanation", "what it is"), FIELDS)
+    parts = [HEADER.replace("{fields}\n", fields), table(("code", "meaning"), _codes(examples))]
     for heading, reasons in REASONS.items():
         shown = [code for code in reasons if code in examples]
         parts += [f"\n## {heading}\n"] if shown else []

@@ -1,5 +1,6 @@
 """What the README and the docs say can be pasted, and works."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from markdown_pages import blocks
 
-from contrib.docs import make_configuration, make_exit_codes, make_flags
+from contrib.docs import make_causes, make_configuration, make_exit_codes, make_flags
 from contrib.docs.all_pages import PAGES
 from contrib.docs.pages import Page
 from trio_sched.cli.flags.flag_table import ALL_SECTIONS
@@ -107,6 +108,21 @@ def test_the_pending_pod_of_the_readme_is_explained_as_shown() -> None:
     assert shown_headline.split(";")[1] in headline
     for part in shown.split("…"):
         assert " ".join(part.split()) in " ".join(printed.split())
+
+
+def test_the_fields_of_explanations_that_are_described_are_in_the_schema() -> None:
+    schema = json.loads((ROOT / "docs" / "reference" / "explanation.schema.json").read_text(encoding="utf-8"))
+    fields = {name for cell, _what in make_causes.FIELDS for name in re.findall(r"\w+", cell)} | {"triedAll"}
+    known = {"alike", *schema["$defs"]["explanation"]["properties"]}
+    assert fields <= known
+    assert known - fields == {
+        "schedulerName",
+        "events",
+        "nodes",
+        "passing",
+        "funnel",
+        "notes",
+    }  # which say it themselves
 
 
 def test_the_devices_that_are_described_can_be_tried(tmp_path: Path) -> None:

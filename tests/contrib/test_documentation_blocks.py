@@ -48,6 +48,8 @@ OTHER_PROGRAMS = {
     "make",
     "pip",
     "sed",
+    "sort",
+    "uniq",
 }
 OTHER_PROGRAMS |= {"mypy", "pytest", "python", "ruff"}
 CHECKED = {"python", "toml", "json", "yaml", "sh"}
