@@ -57,6 +57,8 @@ class AttemptHistory:
         """Forget all pods but those whose UIDs are *pending*."""
         for uid in [uid for uid in self._of_pods if uid not in pending]:
             del self._of_pods[uid]
+        kept = (attempt.message for attempts in self._of_pods.values() for attempt in attempts)
+        self._texts = {message: message for message in kept}  # texts name objects, which may be gone
 
     def __len__(self) -> int:
         return len(self._of_pods)
