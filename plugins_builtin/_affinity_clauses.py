@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -49,6 +51,8 @@ def _label_clause(pod: Pod, nodes: NodeColumns, key: str, value: str) -> Clause:
                 edits=(edit_pod(pod, lambda one: _with_selector(one, key, near)),),
                 corrects=True,
             )
+        elif value not in values_of(nodes, key):
+            yield from _other_values(pod, nodes, where, key, value)
         yield Change(
             title=f"no node selector {key}={value}", edits=(edit_pod(pod, lambda one: _with_selector(one, key, None)),)
         )
@@ -61,6 +65,15 @@ def _label_clause(pod: Pod, nodes: NodeColumns, key: str, value: str) -> Clause:
         cause=lambda _otherwise: label_evidence(nodes, key, (value,)),
         changes=changes,
     )
+
+
+def _other_values(pod: Pod, nodes: NodeColumns, where: BoolArray, key: str, value: str) -> Iterator[Change]:
+    """The values that the nodes have instead, the one of most nodes first."""
+    counts = Counter(nodes.node(position).labels.get(key) for position in np.flatnonzero(where).tolist())
+    for other, _ in counts.most_common(_MAX_VALUES):
+        if other is not None:
+            title = f"node selector {key}={other} instead of {key}={value}"
+            yield Change(title=title, edits=(edit_pod(pod, partial(_with_selector, key=key, value=other)),))
 
 
 def nearest_value(nodes: NodeColumns, key: str, value: str) -> str | None:
@@ -101,9 +114,10 @@ def _labelled(nodes: NodeColumns, where: BoolArray, key: str, value: str) -> Ite
         return
     for position in np.flatnonzero(where).tolist()[:1]:
         name = nodes.name(position)
-        yield Change(
-            title=f"label {name} {key}={value}", edits=(edit_node(name, lambda one: _with_label(one, key, value)),)
-        )
+        given = nodes.node(position).labels.get(key)
+        note = "" if given is None else f"{name} has {key}={given} now, which other pods may be there for"
+        edit = edit_node(name, lambda one: _with_label(one, key, value))
+        yield Change(title=f"label {name} {key}={value}", edits=(edit,), note=note)
 
 
 def _with_label(node: Node, key: str, value: str) -> Node:

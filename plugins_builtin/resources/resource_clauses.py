@@ -70,13 +70,18 @@ def resource_clause(
     is_offered = bool((allocatable > 0).any())
     meant = None if is_offered else nearest_name(resource, _offered(nodes))
 
+    def _relevant(otherwise: BoolArray) -> BoolArray:
+        """Of the nodes where all else is met those that offer the resource, else all that do, else all."""
+        offers = allocatable > 0
+        return next((one for one in (otherwise & offers, offers) if one.any()), np.ones(len(nodes), dtype=np.bool_))
+
     def cause(otherwise: BoolArray) -> str:
         if not is_offered:
             text = f"no node offers {resource}"
             if meant is None:
                 return text
             return f"{text}; {np.count_nonzero(nodes.allocatable_of(meant) > 0)} offer {meant}"
-        where = otherwise if otherwise.any() else np.ones(len(nodes), dtype=np.bool_)
+        where = _relevant(otherwise)
         best = _best(free, where)
         text = f"it asks for {asked}, the most that is free is {amount_text(resource, max(int(free[best]), 0))}"
         text += f" ({nodes.name(best)})"
@@ -99,7 +104,7 @@ def resource_clause(
             if lower is not None:
                 title = f"request {resource} ≤ {amount_text(resource, most)}"
                 yield Change(title=title, edits=(edit_pod(pod, lambda one: _lowered(one, resource, most, options)),))
-        elif most <= 0 and "/" in resource:
+        elif "/" in resource and not is_offered:
             title = f"no request for {resource}"
             yield Change(title=title, edits=(edit_pod(pod, lambda one: _edit_names(one, resource, None)),))
 

@@ -58,7 +58,7 @@ def test_commands_change_what_was_tried(tmp_path: Path) -> None:
     patch = '{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":"3Gi"}}}]}}'
     assert commands("memory") == [f"kubectl patch pod asked -n default --subresource=resize -p '{patch}'"]
     assert commands("a cordoned node") == ["kubectl uncordon n1"]
-    assert commands("a label that no node has") == ["kubectl label node n1 disk=sdd --overwrite"]
+    assert commands("a label that no node has at all") == ["kubectl label node n1 disk=ssd"]
     assert commands("too many pods") == ["kubectl delete pod running -n default"]
     (gate,) = commands("a scheduling gate")
     assert gate == (

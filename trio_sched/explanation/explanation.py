@@ -133,12 +133,21 @@ def explain(
         found.plugins = scheduler.explain(subject, scores_of=scores_of)
         if not pod.node_name:
             found.outcome = trial.now(preempt=True)
-            found.events = [] if unknown else wake_events(profile, {one.plugin for one in analysis.answers})
             if remedies and not found.fits_now:
                 found.remedies = find_remedies(analysis, trial)
+            found.events = [] if unknown else wake_events(profile, _rejecting(found.blocking, analysis))
         found.on_nodes = [_on_node(found, name) for name in scores_of]
     scheduler.invalidate_signatures()
     return found
+
+
+def _rejecting(blocking: Sequence[FailingClause], analysis: Analysis) -> list[str]:
+    """The plugins whose events the pod waits for; that of the cause first."""
+    gating = {
+        one.plugin for one in analysis.answers if one.point == "PreEnqueue"
+    }  # until these let it in, no other asks
+    order = [one.plugin for one in (*blocking, *analysis.clauses)] + [one.plugin for one in analysis.answers]
+    return [name for name in dict.fromkeys(order) if name and (not gating or name in gating)]
 
 
 def _with_scheduler(pod: Pod, name: str) -> Pod:

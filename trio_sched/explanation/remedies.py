@@ -43,6 +43,7 @@ class Touch(IntEnum):
     POD_ANEW = 4
     """A field that only a new pod can have otherwise."""
     OTHER_PODS = 5
+    """Also another value of a label that a node has, which may be what other pods are there for."""
     NEW_NODE = 6
 
 
@@ -153,7 +154,11 @@ def _touch(edited: Sequence[EditedObject], pod: Pod) -> Touch:
 
 def _touch_of(one: EditedObject, pod: Pod) -> Touch:
     if one.kind == "Node":
-        return Touch.NEW_NODE if one.old is None else Touch.NODE
+        if one.old is None:
+            return Touch.NEW_NODE
+        before, after = one.old.metadata.labels or {}, (one.new.metadata.labels or {}) if one.new is not None else {}
+        is_other = any(after.get(key, value) != value for key, value in before.items())
+        return Touch.OTHER_PODS if is_other else Touch.NODE
     if one.kind != "Pod":
         return Touch.OBJECT
     if (one.namespace, one.name) != (pod.namespace, pod.name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Final
 
 from trio_sched.engine.queue.queueing_hints import build_hint_table
@@ -10,28 +10,35 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
 
 _WORDS: Final = {
-    ("Node", Action.ADD): "a node is added",
-    ("Node", Action.UPDATE_NODE_ALLOCATABLE): "a node grows",
-    ("Node", Action.UPDATE_NODE_LABEL): "labels of a node change",
-    ("Node", Action.UPDATE_NODE_TAINT): "a node is uncordoned or loses a taint",
-    ("Node", Action.UPDATE_NODE_CONDITION): "conditions of a node change",
     ("Pod", Action.DELETE): "a pod is deleted",
     ("Pod", Action.ADD): "a pod is placed",
     ("Pod", Action.UPDATE_POD_LABEL): "labels of a pod change",
     ("Pod", Action.UPDATE_POD_SCALE_DOWN): "a pod asks for less",
     ("Pod", Action.UPDATE_POD_TOLERATION): "it tolerates more",
     ("Pod", Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED): "its gates are removed",
+    ("Node", Action.UPDATE_NODE_ALLOCATABLE): "a node grows",
+    ("Node", Action.UPDATE_NODE_LABEL): "labels of a node change",
+    ("Node", Action.UPDATE_NODE_CONDITION): "conditions of a node change",
+    ("Node", Action.UPDATE_NODE_TAINT): "a node is uncordoned or loses a taint",
+    ("Node", Action.ADD): "a node is added",
 }
+"""What is special of a plugin first: nearly all of them wait for new nodes."""
 _MOST: Final = 4
 
 
-def wake_events(profile: Profile, plugins: Collection[str]) -> list[str]:
-    """The events that *plugins*, which rejected a pod, wait for; of several kinds those of nodes and pods."""
+def wake_events(profile: Profile, plugins: Iterable[str]) -> list[str]:
+    """The events that *plugins*, which rejected a pod, wait for; of several kinds those of nodes and pods.
+
+    Args:
+        profile: has the plugins.
+        plugins: their events come in this order.
+    """
     table = build_hint_table(profile)
     found: dict[str, None] = {}
-    for plugin in sorted(plugins):
-        for event in table.events_of(plugin):
-            found.update(dict.fromkeys(_in_words(event)))
+    for plugin in plugins:
+        of_plugin = {text for event in table.events_of(plugin) for text in _in_words(event)}
+        usual = [text for text in _WORDS.values() if text in of_plugin]
+        found.update(dict.fromkeys(usual or sorted(of_plugin)))
     usual = [text for text in found if text in _WORDS.values()]
     return (usual or list(found))[:_MOST]
 

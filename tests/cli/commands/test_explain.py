@@ -276,7 +276,7 @@ def test_the_demo_has_pods_to_explain(capsys: Capture) -> None:
     code, data = explained(capsys, "--demo", "-n", "misfits", "wrong-label-001")
     (one,) = data["explanations"]
     assert (code, one["cause"]["reasons"]) == (ExitCode.FAILURE, ["NodeSelectorMismatch"])
-    assert one["remedies"][0]["commands"] == ["kubectl label node general-01 disk=nvme --overwrite"]
+    assert one["remedies"][3]["commands"] == ["kubectl label node general-01 disk=nvme --overwrite"]
 
 
 @pytest.mark.parametrize(

@@ -106,28 +106,38 @@ def without_binding(one: dict[str, Any]) -> dict[str, Any]:
     return {**one, "metadata": metadata} if one["kind"] == "PersistentVolumeClaim" else one
 
 
+async def create(objects: list[dict[str, Any]], folder: Path) -> str:
+    """What was wrong; empty if they are created, and had a second to be seen."""
+    if not objects:
+        return ""
+    listed = {"apiVersion": "v1", "kind": "List", "items": [without_binding(one) for one in objects]}
+    code, printed = await run(["kubectl", "create", "-f", "-"], folder, json.dumps(listed))
+    if not code:
+        await trio.sleep(1)
+    return printed if code else ""
+
+
 async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str:
     """What is wrong with the explanation of *cause*; empty if nothing is."""
     for kind in KINDS.split(","):
         await run(["kubectl", "delete", kind, "--all", "--force", "--grace-period=0", "--timeout=20s"], folder)
     first = [one for one in cause.objects if one["kind"] in ("PersistentVolume", "StorageClass")]
-    for objects in (first, [one for one in cause.objects if one not in first]):
-        if not objects:
-            continue
-        listed = {"apiVersion": "v1", "kind": "List", "items": [without_binding(one) for one in objects]}
-        code, printed = await run(["kubectl", "create", "-f", "-"], folder, json.dumps(listed))
-        if code:
-            return printed
-        await trio.sleep(1)
+    deleted = [one for one in cause.objects if "deletionTimestamp" in one["metadata"]]
+    last = [one for one in cause.objects if deleted and one["kind"] == "Pod" and "nodeName" not in one["spec"]]
+    for objects in (first, [one for one in cause.objects if one not in (*first, *last)]):
+        problem = await create(objects, folder)
+        if problem:
+            return problem
     for one in cause.objects:  # creating an object drops its status
         if "status" in one and one["kind"] != "PersistentVolumeClaim":
             kind, name = one["kind"].lower(), one["metadata"]["name"]
             patch = json.dumps({"status": one["status"]})
             await run(["kubectl", "patch", kind, name, "--subresource=status", "--type=merge", "-p", patch], folder)
-    for one in cause.objects:
-        if "deletionTimestamp" in one["metadata"]:
-            kind, name = one["kind"].lower(), one["metadata"]["name"]
-            await run(["kubectl", "delete", kind, name, "--wait=false"], folder)
+    for one in deleted:
+        await run(["kubectl", "delete", one["kind"].lower(), one["metadata"]["name"], "--wait=false"], folder)
+    problem = await create(last, folder)
+    if problem:
+        return problem
     if await is_bound(server, cause.pod):
         return "the pod is not pending"
     code, data = await explained(cause, folder)
