@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from trio_sched.explanation.commands import commands
+from trio_sched.explanation.commands import Workload, commands
 from trio_sched.explanation.trial import EditedObject
+from trio_sched.plugin_api import Pod, Toleration, replace_fields
 from trio_sched.testing import node, pod
 
 
@@ -30,3 +31,24 @@ def test_labels_and_a_toleration_are_one_patch() -> None:
     (command,) = commands([edited("Pod", old, new)], old, None, ())
     assert command.startswith("""kubectl patch pod p -n default -p '{"metadata":{"labels":{"watts":"250"}},"spec":""")
     assert '"tolerations":[{"key":"gpu"' in command
+
+
+def test_tolerations_that_every_pod_gets_are_not_written_into_templates() -> None:
+    by_all = [("node.kubernetes.io/not-ready", 300), ("node.kubernetes.io/unreachable", 300)]
+    given = tuple(
+        Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
+        for key, seconds in by_all
+    )
+    own = Toleration(key="gpu", operator="Exists", effect="NoSchedule")
+    old, new = tolerating(pod("p"), *given), tolerating(pod("p"), *given, own)
+    (of_pod,) = commands([edited("Pod", old, new)], old, None, ())
+    assert "unreachable" in of_pod  # the list is replaced as a whole
+    (of_template,) = commands([edited("Pod", old, new)], old, Workload(kind="Deployment", name="web"), ())
+    assert of_template == (
+        "kubectl patch deployment web -n default -p "
+        """'{"spec":{"template":{"spec":{"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"}]}}}}'"""
+    )
+
+
+def tolerating(one: Pod, *tolerations: Toleration) -> Pod:
+    return replace_fields(one, spec=replace_fields(one.spec, tolerations=tolerations))

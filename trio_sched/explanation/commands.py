@@ -37,6 +37,9 @@ _TEMPLATES: Final = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "Replica
 """Kinds whose template of pods can be changed."""
 _KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 """Those that do not replace a pending pod when the template changes."""
+_TOLERATED_BY_ALL: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+_TOLERATION_SECONDS: Final = 300
+"""What the admission plugin DefaultTolerationSeconds gives to every pod."""
 _OF_JOBS: Final = (
     "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
@@ -95,7 +98,7 @@ def _patch(patch: Json) -> str:
 def _of_pod(kubectl: str, one: EditedObject, workload: Workload | None) -> Iterator[str]:
     patch, name, where = pod_patch(one.old, one.new), shlex.quote(one.name), _where(one)
     if workload is not None and workload.kind in _TEMPLATES:
-        text = _patch({"spec": {"template": _of_template(patch.whole)}})
+        text = _patch({"spec": {"template": _of_template(patch.whole, is_daemon=workload.kind == "DaemonSet")}})
         yield f"{kubectl} patch {workload.kind.lower()} {shlex.quote(workload.name)}{where} -p {text}"
         if workload.kind in _KEEPS_PODS:
             yield f"{kubectl} delete pod {name}{where}"
@@ -125,15 +128,25 @@ def _anew(kubectl: str, what: str, patch: Json, flags: str = "") -> str:
     return f"{kubectl} get {what} -o json | {local} | {kubectl} replace --force -f -"
 
 
-def _of_template(patch: Json) -> Json:
-    """*patch* of a pod for the template that it was made from: what admission has set is left out."""
+def _of_template(patch: Json, *, is_daemon: bool = False) -> Json:
+    """*patch* of a pod for the template that it was made from: what admission or the controller sets is left out."""
     found = dict(patch)
     spec = dict(found.get("spec") or {})
     for name in ("priority", "preemptionPolicy"):
         spec.pop(name, None)
+    if spec.get("tolerations"):
+        spec["tolerations"] = [one for one in spec["tolerations"] if not _is_set_later(one, is_daemon=is_daemon)]
     if spec:
         found["spec"] = spec
     return found
+
+
+def _is_set_later(toleration: Json, *, is_daemon: bool) -> bool:
+    """Whether every pod gets it, or every pod of a DaemonSet."""
+    key = str(toleration.get("key"))
+    if is_daemon:
+        return key.startswith("node.kubernetes.io/") and toleration.get("operator") == "Exists"
+    return key in _TOLERATED_BY_ALL and toleration.get("tolerationSeconds") == _TOLERATION_SECONDS
 
 
 def _of_node(kubectl: str, old: Node, new: Node) -> Iterator[str]:

@@ -72,6 +72,10 @@ def _lines(data: Json, layout: Layout) -> Iterator[str]:
     yield layout.style("title", _headline(data, layout.width))
     if data["cause"] is not None:
         yield from layout.wrapped(f"Cause: {data['cause']['text']}", style="cause")
+        for one in data["clauses"]:
+            if one["title"] in data["cause"]["clauses"]:
+                for problem in one["problems"]:
+                    yield from layout.wrapped(problem, first="  ! ", rest="    ")
         if data["nodes"]:
             yield from layout.wrapped(_funnel(data))
         yield from _waiting(data, layout)
@@ -142,8 +146,9 @@ def _evidence(data: Json, layout: Layout) -> Iterator[str]:
     blocking = data["cause"]["clauses"]
     lines: list[str] = []
     for one in data["clauses"]:
-        said = [one["cause"]] if one["title"] not in blocking and one["cause"] else []
-        lines += [f"{one['title']}: {line}" for line in (*said, *one["details"], *one["problems"])]
+        is_cause = one["title"] in blocking
+        said = one["details"] if is_cause else [*filter(None, [one["cause"]]), *one["details"], *one["problems"]]
+        lines += [f"{one['title']}: {line}" for line in said]
     if lines:
         yield ""
     for line in lines:

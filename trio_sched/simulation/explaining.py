@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import define, field, frozen
 from msgspec import structs
 
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.engine.queue.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.commands import controller_of
 from trio_sched.explanation.data import explanation_as_data
-from trio_sched.explanation.explanation import Waiting, explain
+from trio_sched.explanation.explanation import Explanation, Waiting, explain
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError
 from trio_sched.kube_client.kinds import POD_KIND, Kind
@@ -23,6 +25,7 @@ from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import parse_time
 from trio_sched.objects.workload import ReplicaSet
+from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
 from trio_sched.simulation.cluster_snapshot import (
@@ -145,7 +148,7 @@ async def explain_live(
         owners |= await _owners_of(client, found)
         begin("explaining")
         fill(assembly, snapshot)
-        answers = _explained(question, assembly.scheduler, AskedPods(pods, owners), found, now)
+        answers = _explained(question, assembly.scheduler, AskedPods(pods, owners), found, now, listing.hidden)
         answers.notes += listing.notes
     return answers
 
@@ -267,7 +270,12 @@ def _asked(question: Question, asked: AskedPods) -> list[Pod]:
 
 
 def _explained(
-    question: Question, scheduler: Scheduler, asked: AskedPods, pods: Sequence[Pod], now: datetime
+    question: Question,
+    scheduler: Scheduler,
+    asked: AskedPods,
+    pods: Sequence[Pod],
+    now: datetime,
+    hidden: Mapping[str, str] = MappingProxyType({}),
 ) -> Answers:
     answers = Answers()
     adopted = _adopted(scheduler, asked, pods, answers)
@@ -279,6 +287,8 @@ def _explained(
         found = explain(scheduler, adopted(pod), scores_of=question.nodes, remedies=number < _MAX_WITH_REMEDIES)
         found.pod = pod
         found.waiting = waiting_of(pod, asked.pods, now)
+        if hidden:
+            _doubt(found, hidden)
         data = explanation_as_data(found, asked.workload(pod), question.context)
         answers.answers.append(Answer(explanation=data, pods=tuple(one.key for one in group)))
     if len(groups) > _MAX_WITH_REMEDIES:
@@ -286,6 +296,19 @@ def _explained(
             f"changes were tried for the first {_MAX_WITH_REMEDIES} only; ask about the others by name"
         )
     return answers
+
+
+def _doubt(found: Explanation, hidden: Mapping[str, str]) -> None:
+    """Say of the requirements whose plugins read kinds that are *hidden* that they may be met."""
+    analysis = found.analysis
+    if analysis is None:
+        return
+    table = build_hint_table(analysis.profile)
+    for clause in analysis.clauses:
+        read = {event.resource.rpartition("/")[2] for event in table.events_of(clause.plugin)}
+        missing = [plural for kind, plural in hidden.items() if kind in read]
+        if missing:
+            clause.problems.append(f"may be wrong: you may not list {some_names(missing)}, which {clause.plugin} reads")
 
 
 def _adopted(scheduler: Scheduler, asked: AskedPods, pods: Iterable[Pod], answers: Answers) -> Callable[[Pod], Pod]:

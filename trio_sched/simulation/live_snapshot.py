@@ -80,6 +80,8 @@ class LiveListing:
     client: KubeClient
     begin: Callable[[str], None]
     notes: list[str] = field(factory=list, init=False)
+    hidden: dict[str, str] = field(factory=dict, init=False)
+    """The kinds that could not be listed, with their plural names."""
 
     async def pods(self) -> list[Pod]:
         """All pods that have not finished.
@@ -143,6 +145,7 @@ class LiveListing:
             return []  # of a version of Kubernetes that does not have it
         except (Forbidden, Unauthorized):
             hides = _HIDES.get(str(name), "what depends on them may be judged wrongly")
+            self.hidden[str(name)] = kind.plural
             self.notes.append(f"you may not list {kind.plural}; {hides}")
             return []
 

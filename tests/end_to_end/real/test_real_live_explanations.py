@@ -98,6 +98,16 @@ async def test_kubectl_why_is_the_same_command(start_server: StartServer, tmp_pa
         assert errors.startswith("Error: there is no pod default/wbe")
 
 
+async def create_database(server: Server) -> None:
+    """A pod with a claim, which is there."""
+    core = "/api/v1/namespaces/default"
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await server.request("POST", f"{core}/persistentvolumeclaims", {"metadata": {"name": "data-db-0"}, "spec": claim})
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
+    spec = {"containers": [{"name": "main", "image": "example"}], "volumes": volumes}
+    await server.request("POST", f"{core}/pods", {"metadata": {"name": "db-0"}, "spec": spec})
+
+
 async def let_list(server: Server, *resources: str) -> None:
     """Let the user of `USER_TOKEN` list *resources* of the core group."""
     roles = "/apis/rbac.authorization.k8s.io/v1"
@@ -139,6 +149,12 @@ async def test_who_may_list_pods_and_nodes_only_is_told_what_that_hides(tmp_path
         _explanation, _separator, notes = printed.partition("\n\nNote: ")
         assert notes.count("\nNote: ") == len(data["notes"]) - 1
         assert "\n\n" not in notes
+        await create_database(server)
+        code, database = await explained(files, server.url, USER_TOKEN, "db-0")
+        (one,) = database["explanations"]
+        (clause,) = [clause for clause in one["clauses"] if clause["title"] in one["cause"]["clauses"]]
+        (problem,) = clause["problems"]
+        assert problem.startswith("may be wrong: you may not list persistentvolumeclaims"), problem
         # What does not matter for this pod is not asked for.
         assert not [note for note in data["notes"] if "persistentvolume" in note or "resourceclaims" in note]
 
