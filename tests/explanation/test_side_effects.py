@@ -54,3 +54,14 @@ def test_it_is_said_where_the_replacement_of_an_evicted_pod_would_go() -> None:
     assert notes_of([node("a", cpu="4")], [bare, asked], asked)["delete default/bare"][-1] == (
         "nothing makes default/bare anew"
     )
+
+
+def test_no_pod_of_the_same_workload_is_deleted() -> None:
+    web, other = owner_reference("ReplicaSet", "web"), owner_reference("ReplicaSet", "other")
+    running = pod("web-1", cpu="3", node_name="a", owner=web)
+    asked = pod("web-2", cpu="3", owner=web)
+    nodes = [node("a", cpu="3"), node("b", cpu="3")]
+    mixed = notes_of(nodes, [running, pod("other-1", cpu="3", node_name="b", owner=other), asked], asked)
+    assert [title for title in mixed if "delete" in title] == ["delete default/other-1"]
+    alike = notes_of(nodes, [running, pod("web-3", cpu="3", node_name="b", owner=web), asked], asked)
+    assert [title for title in alike if "delete" in title] == []

@@ -194,6 +194,12 @@ def controller_of(pod: Pod) -> OwnerReference | None:
     return next((one for one in pod.metadata.owner_references or () if one.controller), None)
 
 
+def is_of(owner: OwnerReference | None, pod: Pod) -> bool:
+    """Whether *owner* is the controller of *pod*."""
+    controller = controller_of(pod)
+    return owner is not None and controller is not None and controller.uid == owner.uid
+
+
 def workload_of(pod: Pod, replica_set: Any) -> Workload | None:
     """What makes *pod*: its controller, or the Deployment that is behind it.
 

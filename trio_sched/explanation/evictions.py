@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from trio_sched.explanation.analysis import Analysis
+from trio_sched.explanation.commands import controller_of, is_of
 from trio_sched.explanation.trial import Trial
+from trio_sched.objects.metadata import OwnerReference
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, delete_pod, some_names
 from trio_sched.plugin_api.preemption import Victims
@@ -28,7 +31,8 @@ def evictions(analysis: Analysis, trial: Trial) -> Iterator[Change]:
         yield Change(
             title=title, edits=tuple(map(delete_pod, pods)), note="they are ending; without force it takes longer"
         )
-    found = trial.victims(_evictable, most_nodes=_NODES)
+    owner = controller_of(trial.pod)
+    found = trial.victims(partial(_evictable, owner=owner), most_nodes=_NODES)
     candidates = [one for one in found.items() if 0 < len(one[1].pods) <= _MOST_VICTIMS]
     for _name, victims in sorted(candidates, key=_severity)[:_SHOWN]:
         yield _deletion(victims)
@@ -39,9 +43,12 @@ def _severity(candidate: tuple[str, Victims]) -> tuple[object, ...]:
     return victims.pdb_violations, len(victims.pods), max(pod.priority for pod in victims.pods), name
 
 
-def _evictable(node: NodeView) -> list[Pod]:
-    """The pods of *node* that somebody could delete: no static pods, none of DaemonSets, none that is ending."""
-    return [pod for pod in node.pods if not _stays(pod)]
+def _evictable(node: NodeView, owner: OwnerReference | None) -> list[Pod]:
+    """The pods of *node* that somebody could delete: no static pods, none of DaemonSets, none that is ending.
+
+    Nor those of the pod's own *owner*, which makes another in place of each: as many would be pending as before.
+    """
+    return [pod for pod in node.pods if not _stays(pod) and not is_of(owner, pod)]
 
 
 def _ending(node: NodeView) -> list[Pod]:

@@ -13,6 +13,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from trio_sched.explanation.analysis import Analysis, FailingClause
+from trio_sched.explanation.commands import controller_of, is_of
 from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.new_nodes import new_nodes
 from trio_sched.explanation.patches import pod_patch
@@ -130,6 +131,10 @@ class _Search:
         if not outcome.node_name:
             self.remedies.tried.append(change.title)
             return
+        owner = controller_of(self.trial.pod)
+        if owner is not None and any(_is_deletion(one) and is_of(owner, one.old) for one in edited):
+            self.remedies.tried.append(f"{change.title} ({owner.kind} {owner.name} makes a new one, then pending)")
+            return
         self.remedies.found.append(
             Remedy(
                 change=change,
@@ -145,6 +150,11 @@ class _Search:
 def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
     """Look for changes that let the pod of *analysis* run; *trial* makes and undoes them."""
     return _Search(analysis, trial).run()
+
+
+def _is_deletion(one: EditedObject) -> bool:
+    """Whether a pod that would have stayed is deleted."""
+    return one.kind == "Pod" and one.new is None and one.old.metadata.deletion_timestamp is None
 
 
 def _touch(edited: Sequence[EditedObject], pod: Pod) -> Touch:
