@@ -166,7 +166,10 @@ def _unknown_scheduler(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> Fa
     change = Change(title=f"scheduler {meant}", edits=(edit,), corrects=near is not None)
     clause = Clause(reason="UnknownScheduler", title=f"scheduler {name}", cause=text, changes=lambda _nodes: [change])
     everywhere = np.ones(len(analysis.nodes), dtype=np.bool_)
-    return FailingClause(plugin="", clause=clause, hook=BoundHook("", "clauses", lambda: None), fails=everywhere)
+    alone = int(np.count_nonzero(analysis.passes))
+    analysis.passes = ~everywhere
+    hook = BoundHook("", "clauses", lambda: None)
+    return FailingClause(plugin="", clause=clause, hook=hook, fails=everywhere, alone=alone)
 
 
 def _on_node(found: Explanation, name: str) -> NodeAnswer:

@@ -84,7 +84,7 @@ class _Explaining(click.Command):
     default="",
     help="The namespace of the pods. If not given, that of the context; with --all-pending, all.",
 )
-@click.option("--all-pending", is_flag=True, help="Explain all pending pods, those that are alike together.")
+@click.option("-A", "--all-pending", is_flag=True, help="Explain all pending pods, those that are alike together.")
 @click.option("--node", "nodes", metavar="NODE", multiple=True, help="Say why it is not on this node. May be repeated.")
 @click.option("--nodes", "every_node", is_flag=True, help="Name every node, not a few of each group.")
 @source_options
