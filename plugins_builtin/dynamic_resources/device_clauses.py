@@ -147,7 +147,7 @@ def _claim_anew(claim: ResourceClaim, change: Callable[[DeviceRequest], DeviceRe
         devices = replace_fields(one.spec.devices, requests=requests)
         return replace_fields(one, spec=replace_fields(one.spec, devices=devices))
 
-    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.namespace, apply=changed, anew=True)
+    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.namespace, apply=changed, recreate=True)
     return Change(title=f"the device claim {claim.name} anew, {what}", edits=(edit,))
 
 

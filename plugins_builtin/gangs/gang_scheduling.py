@@ -143,5 +143,5 @@ def _smaller_gang(group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Ch
         spec = replace_fields(one.spec, scheduling_policy=replace_fields(policy, gang=gang))
         return replace_fields(one, spec=spec)
 
-    edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, anew=True)
+    edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, recreate=True)
     yield Change(title=f"the gang {group.name} anew, with minCount {count}", edits=(edit,))

@@ -101,7 +101,9 @@ def _once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterato
         return
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace)
     made = PersistentVolumeClaim(metadata=metadata, spec=replace_fields(claim.spec, volume_name=""))
-    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, anew=True)
+    edit = Edit(
+        kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, recreate=True
+    )
     names = f"delete {some_names([one.key for one in users])} and make" if users else "make"
     title = f"{names} a new, empty claim {claim.name} once the old one is gone"
     yield Change(title=title, edits=(*map(delete_pod, users), edit), note="what is on the old one may be lost")
@@ -251,7 +253,9 @@ def _with_class(claim: PersistentVolumeClaim, name: str) -> Change:
     }
     metadata = replace_fields(claim.metadata, annotations=annotations or None)
     made = replace_fields(claim, metadata=metadata, spec=spec)
-    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, anew=True)
+    edit = Edit(
+        kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, recreate=True
+    )
     return Change(title=f"the claim {claim.name} anew, of class {name}", edits=(edit,))
 
 

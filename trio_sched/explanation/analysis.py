@@ -145,12 +145,13 @@ def analyse(profile: Profile, table: NodeTable, pod: Pod, nominated: NominatedPo
         if kept is not None:
             clauses.append(kept)
             passes &= ~kept.fails
+    found = Analysis(profile=profile, pod=pod, nodes=nodes, clauses=clauses, passes=passes, answers=answers.rejecting)
     for one in clauses:
-        one.alone = int(np.count_nonzero(_without(clauses, one, len(nodes)) & one.fails))
+        one.alone = int(np.count_nonzero(found.passes_without([one]) & one.fails))
     clauses.sort(
         key=lambda one: (not one.is_of_pod, one.clause.is_given, -one.alone, -int(np.count_nonzero(one.fails)))
     )
-    return Analysis(profile=profile, pod=pod, nodes=nodes, clauses=clauses, passes=passes, answers=answers.rejecting)
+    return found
 
 
 def _merge(clauses: list[FailingClause], more: Iterable[FailingClause]) -> None:
@@ -164,14 +165,6 @@ def _merge(clauses: list[FailingClause], more: Iterable[FailingClause]) -> None:
         else:
             same.fails = same.fails | one.fails
             same.problems += one.problems
-
-
-def _without(clauses: Sequence[FailingClause], left_out: FailingClause, count: int) -> BoolArray:
-    passes = np.ones(count, dtype=np.bool_)
-    for one in clauses:
-        if one is not left_out:
-            passes &= ~one.fails
-    return passes
 
 
 def _by_plugin(answers: Iterable[PluginAnswer]) -> Mapping[str, list[PluginAnswer]]:

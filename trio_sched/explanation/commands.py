@@ -174,10 +174,10 @@ def _of_object(kubectl: str, one: EditedObject) -> str:
         return f"{kubectl} delete {kind} {name}{where}{' --force --grace-period=0' if is_ending else ''}"
     if one.old is None:
         return f"echo {_patch(manifest(one))} | {kubectl} apply -f -"
-    if one.anew and one.old.metadata.deletion_timestamp is not None:
+    if one.recreate and one.old.metadata.deletion_timestamp is not None:
         wait = f"{kubectl} wait --for=delete {kind} {name}{where} --timeout=5m"
         return f"{wait} && echo {_patch(manifest(one))} | {kubectl} apply -f -"
-    if one.anew:
+    if one.recreate:
         return _anew(kubectl, f"{kind} {name}{where}", patch_of(one.old, one.new), " --type=merge")
     return f"{kubectl} patch {kind} {name}{where} --type=merge -p {_patch(patch_of(one.old, one.new))}"
 

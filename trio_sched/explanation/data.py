@@ -44,16 +44,16 @@ def explanation_as_data(one: Explanation, workload: Workload | None = None, cont
         "waiting": None if one.waiting is None else _waiting(one.waiting),
         "events": list(one.events),
         "cause": _cause(one) if one.is_pending else None,
-        "nodes": 0 if analysis is None else len(analysis.nodes),
-        "passing": 0 if analysis is None else int(np.count_nonzero(analysis.passes)),
-        "funnel": [] if analysis is None else list(_funnel(analysis)),
-        "clauses": [] if analysis is None else [_clause(one, analysis, clause) for clause in analysis.clauses],
-        "groups": [] if analysis is None else list(_groups(analysis)),
+        "nodes": len(analysis.nodes),
+        "passing": int(np.count_nonzero(analysis.passes)),
+        "funnel": list(_funnel(analysis)),
+        "clauses": [_clause(one, analysis, clause) for clause in analysis.clauses],
+        "groups": list(_groups(analysis)),
         "remedies": [_remedy(remedy, pod, workload, context) for remedy in one.remedies.found],
         "tried": list(one.remedies.tried),
         "triedAll": one.remedies.is_complete,
-        "onNodes": [] if analysis is None else [_on_node(analysis, answer) for answer in one.on_nodes],
-        "scores": [] if one.plugins is None else _scores(one.plugins),
+        "onNodes": [_on_node(analysis, answer) for answer in one.on_nodes],
+        "scores": _scores(one.plugins),
         "notes": list(one.notes),
     }
 
@@ -86,15 +86,13 @@ def _cause(one: Explanation) -> Json:
 def _reason(one: Explanation) -> str:
     if one.fits_now:
         return "FitsNow"
-    return "PluginFailed" if one.analysis is not None and len(one.analysis.nodes) else "NoNodes"
+    return "PluginFailed" if len(one.analysis.nodes) else "NoNodes"
 
 
 def cause_text(one: Explanation) -> str:
     """Why the pod is pending, in a sentence or two."""
     analysis = one.analysis
-    if analysis is None:
-        return one.outcome.message
-    total = _count(len(analysis.nodes))
+    total = count_of_nodes(len(analysis.nodes))
     if one.fits_now:
         count = int(np.count_nonzero(analysis.passes))
         return f"nothing keeps it: it fits on {count} of {total} now, {one.outcome.node_name} for one"
@@ -126,7 +124,8 @@ def _other_causes(analysis: Analysis, blocking: Sequence[FailingClause]) -> Iter
             yield clauses[0], count
 
 
-def _count(nodes: int) -> str:
+def count_of_nodes(nodes: int) -> str:
+    """``1 node``, ``60 nodes``."""
     return f"{nodes} node{'' if nodes == 1 else 's'}"
 
 
@@ -217,7 +216,7 @@ def _edit(one: EditedObject) -> Json:
     elif one.old is None:
         found |= {"action": "create", "object": manifest(one) if one.kind != "Pod" else to_builtins(one.new)}
     else:
-        found |= {"action": "recreate" if one.anew else "patch", "patch": patch_of(one.old, one.new)}
+        found |= {"action": "recreate" if one.recreate else "patch", "patch": patch_of(one.old, one.new)}
     if one.is_consequence:
         found["byController"] = True
     return found

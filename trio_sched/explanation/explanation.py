@@ -60,9 +60,8 @@ class Explanation:
 
     pod: Pod
     """As it is, with its node if it has one."""
-    analysis: Analysis | None
-    """None: there is no profile."""
-    plugins: PodExplanation | None = None
+    analysis: Analysis
+    plugins: PodExplanation
     """What every plugin says, with scores."""
     outcome: Outcome = field(factory=Outcome)
     """What the engine would decide now, if it is pending."""
@@ -91,7 +90,7 @@ class Explanation:
 
         Of several of these, what the first change is about.
         """
-        if self.analysis is None or not self.is_pending or self.fits_now:
+        if not self.is_pending or self.fits_now:
             return ()
         sets = [one for one in self.analysis.failing_sets() if one[0]]
         if not sets:
@@ -123,14 +122,13 @@ def explain(
     unknown = profile is None
     if profile is None:
         profile = next(iter(scheduler.profiles.values()))
-        subject = _with_scheduler(subject, profile.name)
+        subject = with_scheduler(subject, profile.name)
     with scheduler.without(pod):
         analysis = analyse(profile, scheduler.cache.table, subject, scheduler.nominated_before(subject))
         if unknown:
             analysis.clauses.insert(0, _unknown_scheduler(scheduler, pod, analysis))
         trial = Trial(scheduler, pod if unknown else subject)
-        found = Explanation(pod=pod, analysis=analysis)
-        found.plugins = scheduler.explain(subject, scores_of=scores_of)
+        found = Explanation(pod=pod, analysis=analysis, plugins=scheduler.explain(subject, scores_of=scores_of))
         if not pod.node_name:
             found.outcome = trial.now(preempt=True)
             if remedies and not found.fits_now:
@@ -143,14 +141,14 @@ def explain(
 
 def _rejecting(blocking: Sequence[FailingClause], analysis: Analysis) -> list[str]:
     """The plugins whose events the pod waits for; that of the cause first."""
-    gating = {
-        one.plugin for one in analysis.answers if one.point == "PreEnqueue"
-    }  # until these let it in, no other asks
+    # Until those that gate it let it in, no other plugin is asked.
+    gating = {one.plugin for one in analysis.answers if one.point == "PreEnqueue"}
     order = [one.plugin for one in (*blocking, *analysis.clauses)] + [one.plugin for one in analysis.answers]
     return [name for name in dict.fromkeys(order) if name and (not gating or name in gating)]
 
 
-def _with_scheduler(pod: Pod, name: str) -> Pod:
+def with_scheduler(pod: Pod, name: str) -> Pod:
+    """*pod* as one of the scheduler *name*."""
     return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=name))
 
 
@@ -162,7 +160,7 @@ def _unknown_scheduler(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> Fa
     text = f"no scheduler that is known here is called {name}; " + (
         f"did you mean {near}?" if near else f"there is {some_names(known)}"
     )
-    edit = edit_pod(pod, lambda one: _with_scheduler(one, meant))
+    edit = edit_pod(pod, lambda one: with_scheduler(one, meant))
     change = Change(title=f"scheduler {meant}", edits=(edit,), corrects=near is not None)
     clause = Clause(reason="UnknownScheduler", title=f"scheduler {name}", cause=text, changes=lambda _nodes: [change])
     everywhere = np.ones(len(analysis.nodes), dtype=np.bool_)
@@ -174,7 +172,6 @@ def _unknown_scheduler(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> Fa
 
 def _on_node(found: Explanation, name: str) -> NodeAnswer:
     analysis = found.analysis
-    assert analysis is not None
     position = analysis.nodes.position(name)
     if position is None:
         return NodeAnswer(node=name, exists=False, nearest=nearest_name(name, analysis.nodes.names) or "")
@@ -182,9 +179,8 @@ def _on_node(found: Explanation, name: str) -> NodeAnswer:
     scores: tuple[tuple[str, int, int], ...] = ()
     total: int | None = None
     plugins = found.plugins
-    if plugins is not None:
-        for one in (*plugins.others, *plugins.best):
-            if one.node == name:
-                total = one.total
-                scores = tuple((plugin, score, plugins.weights[plugin]) for plugin, score in one.scores.items())
+    for one in (*plugins.others, *plugins.best):
+        if one.node == name:
+            total = one.total
+            scores = tuple((plugin, score, plugins.weights[plugin]) for plugin, score in one.scores.items())
     return NodeAnswer(node=name, exists=True, clauses=clauses, score=total, scores=scores)

@@ -41,7 +41,7 @@ class Touch(IntEnum):
     """A field of the pod that can be changed while it is pending."""
     NODE = 2
     OBJECT = 3
-    POD_ANEW = 4
+    POD_RECREATED = 4
     """A field that only a new pod can have otherwise."""
     OTHER_PODS = 5
     """Also another value of a label that a node has, which may be what other pods are there for."""
@@ -173,4 +173,4 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
         return Touch.OBJECT
     if (one.namespace, one.name) != (pod.namespace, pod.name):
         return Touch.OTHER_PODS
-    return Touch.POD_IN_PLACE if pod_patch(one.old, one.new).is_in_place else Touch.POD_ANEW
+    return Touch.POD_IN_PLACE if pod_patch(one.old, one.new).is_in_place else Touch.POD_RECREATED

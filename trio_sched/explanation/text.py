@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from trio_sched.explanation.data import count_of_nodes
 from trio_sched.go.text import printable
 from trio_sched.plugin_api.clauses import some_names
 
@@ -112,12 +113,8 @@ def _headline(data: Json, width: int) -> str:
 
 
 def _funnel(data: Json) -> str:
-    parts = [_count(data["nodes"]), *(f"{one['nodes']} {one['clause']}" for one in data["funnel"])]
+    parts = [count_of_nodes(data["nodes"]), *(f"{one['nodes']} {one['clause']}" for one in data["funnel"])]
     return f"{' ─ '.join(parts)} → {data['passing']}"
-
-
-def _count(nodes: int) -> str:
-    return f"{nodes} node{'' if nodes == 1 else 's'}"
 
 
 def _waiting(data: Json, layout: Layout) -> Iterator[str]:

@@ -43,8 +43,8 @@ class EditedObject:
     """None: it is deleted."""
     is_consequence: bool = False
     """Nobody has to do it: a controller does, once the rest is done."""
-    anew: bool = False
-    """It has to be deleted and made anew."""
+    recreate: bool = False
+    """It has to be deleted and created again."""
 
 
 @frozen(kw_only=True)
@@ -156,7 +156,7 @@ class Trial:
                     old=current if before is None else before.old,
                     new=new,
                     is_consequence=edit.is_consequence,
-                    anew=edit.anew or (before is not None and before.anew),
+                    recreate=edit.recreate or (before is not None and before.recreate),
                 )
             for one in edited.values():
                 undo.append(self._put(one))

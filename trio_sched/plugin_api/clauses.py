@@ -30,8 +30,8 @@ class Edit:
     apply: Callable[[Any], Any]
     is_consequence: bool = False
     """A controller does it once the rest is done, so no command is shown for it."""
-    anew: bool = False
-    """The fields that differ cannot be changed: the object has to be deleted and made anew."""
+    recreate: bool = False
+    """The fields that differ cannot be changed: the object has to be deleted and created again."""
 
 
 @frozen(kw_only=True)

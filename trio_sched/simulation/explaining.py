@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import define, field, frozen
-from msgspec import structs
 
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.queue.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.commands import controller_of
 from trio_sched.explanation.data import explanation_as_data
-from trio_sched.explanation.explanation import Explanation, Waiting, explain
+from trio_sched.explanation.explanation import Explanation, Waiting, explain, with_scheduler
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError
 from trio_sched.kube_client.kinds import POD_KIND, Kind
@@ -79,8 +78,6 @@ class Question:
     """Nodes to answer for."""
     context: Sequence[str] = ()
     """Flags that kubectl needs for the same cluster."""
-    is_default: bool = True
-    """Whether the configuration is not the one that the cluster's scheduler has, as far as is known."""
 
 
 @frozen(kw_only=True)
@@ -301,8 +298,6 @@ def _explained(
 def _doubt(found: Explanation, hidden: Mapping[str, str]) -> None:
     """Say of the requirements whose plugins read kinds that are *hidden* that they may be met."""
     analysis = found.analysis
-    if analysis is None:
-        return
     table = build_hint_table(analysis.profile)
     for clause in analysis.clauses:
         read = {event.resource.rpartition("/")[2] for event in table.events_of(clause.plugin)}
@@ -326,7 +321,7 @@ def _adopted(scheduler: Scheduler, asked: AskedPods, pods: Iterable[Pod], answer
     def adopted(pod: Pod) -> Pod:
         if pod.scheduler_name not in running:
             return pod
-        return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=first))
+        return with_scheduler(pod, first)
 
     return adopted
 

@@ -189,7 +189,6 @@ def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collecti
     if pod.scheduler_name not in scheduler.profiles:
         raise CannotExplain(f"pod {pod.key} is of the scheduler {pod.scheduler_name!r}, which is not simulated")
     found = explain(scheduler, pod, scores_of=nodes)
-    assert found.plugins is not None  # its scheduler has a profile
     why = explanation_as_data(found, _workload(store, pod))
     return Explanation(pod=pod.key, node=pod.node_name, of=found.plugins, why=why)
 
