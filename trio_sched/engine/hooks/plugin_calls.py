@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 _MAX_CLAUSES: Final = 1000
 _MAX_REGISTRATIONS: Final = 1000
-_NO_REGISTRATIONS: Final = (str, bytes, CoroutineType, EventRegistration, NoneType)
+_NO_ITERABLES: Final = (str, bytes, CoroutineType, EventRegistration, NoneType)
 """What is returned by mistake: text can be iterated over, the others are a list or a return that was forgotten."""
 _INT64: Final = np.dtype(np.int64)
 _MAY_SKIP: Final = frozenset(hook for hook, codes in SUPPORTED.items() if Code.SKIP in codes)
@@ -400,19 +400,28 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
     Raises:
         HookFailed: the plugin failed.
     """
-    try:
-        returned = hook.function()
-        unusable = type(returned) in _NO_REGISTRATIONS
-        registrations = None if unusable else list(islice(returned, _MAX_REGISTRATIONS + 1))
-    except BaseException as error:
-        raise raised(hook, error) from error
-    if registrations is None:
-        raise wrong_return_value(hook, returned)
-    if len(registrations) > _MAX_REGISTRATIONS:
-        raise wrong_return_value(hook, returned, f"more than {_MAX_REGISTRATIONS} registrations")
+    registrations = _listed(hook, _MAX_REGISTRATIONS, "registrations")
     for registration in registrations:
         check_registration(hook, registration)
     return registrations
+
+
+def _listed(hook: BoundHook, most: int, what: str, *args: object) -> list[Any]:
+    """The elements of the iterable that *hook* returns, which nobody has checked.
+
+    Raises:
+        HookFailed: the plugin failed, returned no iterable, or one of more than *most* elements.
+    """
+    try:
+        returned = hook.function(*args)
+        found = None if type(returned) in _NO_ITERABLES else list(islice(returned, most + 1))
+    except BaseException as error:
+        raise raised(hook, error) from error
+    if found is None:
+        raise wrong_return_value(hook, returned)
+    if len(found) > most:
+        raise wrong_return_value(hook, returned, f"more than {most} {what}")
+    return found
 
 
 # --- explaining a pod -------------------------------------------------------------------------------------------------
@@ -424,16 +433,7 @@ def call_clauses(hook: BoundHook, pod: Pod, nodes: NodeColumns, state: CycleStat
     Raises:
         HookFailed: the plugin failed.
     """
-    try:
-        returned = hook.function(pod, nodes, state)
-        unusable = type(returned) in _NO_REGISTRATIONS
-        found = None if unusable else list(islice(returned, _MAX_CLAUSES + 1))
-    except BaseException as error:
-        raise raised(hook, error) from error
-    if found is None:
-        raise wrong_return_value(hook, returned)
-    if len(found) > _MAX_CLAUSES:
-        raise wrong_return_value(hook, returned, f"more than {_MAX_CLAUSES} clauses")
+    found = _listed(hook, _MAX_CLAUSES, "clauses", pod, nodes, state)
     return [read_clause(hook, clause, len(nodes)) for clause in found]
 
 
