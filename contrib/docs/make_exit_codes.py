@@ -48,6 +48,14 @@ DAEMON: Final = """\
 | fewer pods are placed with the second | 2 |
 | something is wrong with the files or the command line | 3 |
 
+| `trio-sched what-if` | code |
+| --- | --- |
+| it works, and no pod loses its place | 0 |
+| pods lose their place, cannot be evicted, or do not fit | 1 |
+| the cluster, the files or the command line are wrong | 3 |
+| the cluster is not as it was for the answer of `--if-unchanged` | 4 |
+| `what-if config` | those of `compare`, and 4 |
+
 | `trio-sched explain`, `kubectl why` | code |
 | --- | --- |
 | every pod has a node, or one that it fits now | 0 |

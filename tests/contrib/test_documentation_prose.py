@@ -89,10 +89,12 @@ def test_the_readme_leads_to_the_index() -> None:
 def flags() -> set[str]:
     """The names of all flags of the daemon and all options of the commands."""
     found = {flag.name for section in ALL_SECTIONS.values() for flag in section} | LEGACY_NAMES
-    for command in COMMANDS.values():
-        for option in command.load().params:
-            if isinstance(option, click.Option):
-                found |= {name.lstrip("-") for name in option.opts}
+    for lazy in COMMANDS.values():
+        command = lazy.load()
+        for one in [command, *(command.commands.values() if isinstance(command, click.Group) else ())]:
+            found |= {
+                name.lstrip("-") for option in one.params if isinstance(option, click.Option) for name in option.opts
+            }
     return found
 
 

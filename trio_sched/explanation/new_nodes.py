@@ -35,7 +35,7 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
     """Changes that add a node, of the most common pools first."""
     pools: dict[Hashable, list[int]] = {}
     for position, node in enumerate(analysis.nodes):
-        pools.setdefault(_pool_of(node.node), []).append(position)
+        pools.setdefault(pool_of(node.node), []).append(position)
     common = sorted(pools.items(), key=lambda one: -len(one[1]))[:_MAX_POOLS]
     helping = 0
     for pool, positions in common:
@@ -53,7 +53,8 @@ def pool_name(node: Node) -> str | None:
     return next((node.labels[key] for key in POOL_LABELS if key in node.labels), None)
 
 
-def _pool_of(node: Node) -> Hashable:
+def pool_of(node: Node) -> Hashable:
+    """What the nodes of a pool have in common: its name, or without one all that a scheduler looks at."""
     name = pool_name(node)
     if name is not None:
         return name

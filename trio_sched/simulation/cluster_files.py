@@ -132,8 +132,8 @@ class ClusterFiles:
             sources.append(DEMO_CLUSTER)
         with _without_garbage_collection():
             read = read_manifests(sources, lambda name: begin(f"reading {name}"))
-            dumped = [one for one in read.manifests if _is_dumped(one.fields)]
-            others = [one for one in read.manifests if not _is_dumped(one.fields)]
+            dumped = [one for one in read.manifests if is_dumped(one.fields)]
+            others = [one for one in read.manifests if not is_dumped(one.fields)]
             begin(f"checking {len(others)} objects")
             definitions = [one.fields for one in dumped if one.fields.get("kind") == "CustomResourceDefinition"]
             checked = check_manifests(
@@ -159,7 +159,8 @@ class ClusterFiles:
             say(f"Warning: pending {_lacking(missing.pending, '; they may be pending for that alone')}")
 
 
-def _is_dumped(fields: dict[str, Any]) -> bool:
+def is_dumped(fields: dict[str, Any]) -> bool:
+    """Whether an object is from an API server, which has checked it."""
     metadata = fields.get("metadata")
     return isinstance(metadata, dict) and isinstance(metadata.get("uid"), str) and bool(metadata.get("resourceVersion"))
 

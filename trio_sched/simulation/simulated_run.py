@@ -1,6 +1,6 @@
 """The real daemon on the embedded API server, with simulated kubelets."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -70,6 +70,19 @@ class ExtendersRefused(TrioSchedError):
 
 
 @frozen(kw_only=True)
+class RunningCluster:
+    """A simulated cluster that has come to rest, for whoever changes it."""
+
+    server: ApiServer
+    schedulers: frozenset[str]
+    """The names of the schedulers that run."""
+    settle: Callable[[], Awaitable[bool]]
+    """Waits until it has come to rest again; returns False if it does not."""
+    outcome: Callable[[], Outcome]
+    """Reads it as it is now."""
+
+
+@frozen(kw_only=True)
 class Plan:
     """What to simulate."""
 
@@ -82,6 +95,8 @@ class Plan:
     """How long, in the cluster's time; None for until it is idle."""
     explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
     """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
+    change: Callable[[RunningCluster], Awaitable[None]] | None = None
+    """Changes the cluster when it has come to rest; it is the end when it has done so once more."""
     inspect: Callable[[ObjectStore, Scheduler, datetime], None] = lambda _store, _scheduler, _now: None
     """Looks at the objects and the scheduler at the end; *now* is the cluster's time then."""
     explains_placements: bool = False
@@ -144,30 +159,41 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
     history, others = History(server.store), Controllers(server)
     activity = Activity(server, frozenset(scheduler_names(plan.settings)), others, arrivals)
     requests = BlockingTransport()  # simulated time must not go on meanwhile
+
+    async def settle() -> bool:
+        if plan.for_seconds is not None:
+            await trio.sleep(plan.for_seconds)
+            return activity.is_idle
+        activity.changed_at = trio.current_time()  # whatever was changed, pods may follow
+        return await activity.wait_until_idle()
+
+    def outcome_now(settled: bool) -> Outcome:
+        seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
+        return read_outcome(
+            server.store,
+            activity.schedulers,
+            seconds,
+            settled=settled,
+            gated={key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()},
+            on_permit={one.pod.key: _waits_on_permit(one, began) for one in assembly.waiting.by_uid.values()},
+            history=history,
+            assumptions=doubtful.assumptions(server.store),
+            notes=missed_events(assembly.scheduler),
+        )
+
     async with _scheduled(plan, server, arrivals, others, stop, of_plugins=requests) as assembly:
         queue = assembly.scheduler.queue
         activity.gated, activity.retries = queue.gated, lambda: len(queue.retries)
         trio.lowlevel.add_instrument(StallDetector(lambda: activity.undecided, lambda: queue.counters.incoming))
         with activity.followed(progress), history.followed():
-            if plan.for_seconds is None:
-                settled = await activity.wait_until_idle()
-            else:
-                await trio.sleep(plan.for_seconds)
-                settled = activity.is_idle
-        simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
-        gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
-        on_permit = {one.pod.key: _waits_on_permit(one, began) for one in assembly.waiting.by_uid.values()}
-        outcome = read_outcome(
-            server.store,
-            activity.schedulers,
-            simulated_seconds,
-            settled=settled,
-            gated=gated,
-            on_permit=on_permit,
-            history=history,
-            assumptions=doubtful.assumptions(server.store),
-            notes=missed_events(assembly.scheduler),
-        )
+            settled = await settle()
+            if plan.change is not None:
+                running = RunningCluster(
+                    server=server, schedulers=activity.schedulers, settle=settle, outcome=partial(outcome_now, True)
+                )
+                await plan.change(running)
+                settled = await settle()
+        outcome = outcome_now(settled)
         plan.say_assumptions(outcome)
         plan.inspect(server.store, assembly.scheduler, server.now())
         if own_claims is None:

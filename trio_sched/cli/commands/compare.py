@@ -1,9 +1,10 @@
 """``trio-sched compare``: the same cluster under two configurations, or with two sets of nodes."""
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 from attrs import evolve, frozen
@@ -18,46 +19,21 @@ from trio_sched.cli.commands.simulation_options import (
     simulation_options,
 )
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
-from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
-from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
+from trio_sched.cli.process.no_answer import AnswerCommand
 from trio_sched.cli.process.terminal import answer_console
+from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.comparison import Verdict, compare_plans
 from trio_sched.simulation.loaded_plugins import kinds_that_plugins_watch
 from trio_sched.simulation.report.comparison_text import comparison_as_data, comparison_as_tables
 from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, say_on_stderr, scheduler_names
+from trio_sched.simulator.manifests.manifests import Manifest
 
 _CODES: Final = {Verdict.SAME: 0, Verdict.DIFFERENT: 1, Verdict.WORSE: 2}
 
 
-class _NotCompared(click.ClickException):
-    """An error of this command, which has a code of its own, because 1 and 2 are answers."""
-
-    exit_code = ExitCode.NO_ANSWER
-
-    def __init__(self, error: click.ClickException) -> None:
-        super().__init__(error.message)
-        self.error = error
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Show it as any other."""
-        self.error.show(file)
-
-
-class _Comparing(click.Command):
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it.
-
-        Raises:
-            _NotCompared: in place of any other error of click.
-        """
-        try:
-            return super().main(*args, **kwargs)
-        except click.ClickException as error:
-            raise _NotCompared(error) from error
-
-
 @frozen(kw_only=True)
-class _Side:
+class Side:
     """One of the two."""
 
     config: Path | None
@@ -70,7 +46,7 @@ class _Side:
         return " with ".join([str(self.config or "the defaults"), *map(str, self.files)])
 
 
-def _sides(configs: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[_Side, _Side]:
+def _sides(configs: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[Side, Side]:
     """What each option stands for: given twice, one for each side.
 
     Raises:
@@ -84,12 +60,12 @@ def _sides(configs: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[_Side, _S
     if len(configs) == 1:
         # Where the nodes differ, the configuration is that of both.
         first = configs[0] if more else None
-        return _Side(config=first, files=files[0]), _Side(config=configs[0], files=files[1])
+        return Side(config=first, files=files[0]), Side(config=configs[0], files=files[1])
     first, second = configs or (None, None)
-    return _Side(config=first, files=files[0]), _Side(config=second, files=files[1])
+    return Side(config=first, files=files[0]), Side(config=second, files=files[1])
 
 
-@click.command(cls=_Comparing, short_help="Schedule a cluster in two ways, and show what differs.")
+@click.command(cls=AnswerCommand, short_help="Schedule a cluster in two ways, and show what differs.")
 @cluster_options
 @click.option(
     "--config",
@@ -141,40 +117,80 @@ def compare(
     if Path("-") in (*options["files"], *more):
         raise click.UsageError("the files are read twice, which standard input cannot be; write it to a file")
     set_up_log(verbosity)
-    own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
-    say = cache(say_on_stderr)  # what was said of the other side already is not said again
     with one_error():
-        cluster = cluster_of(options)
-        plans: list[Plan] = []
-        begin = begins or datetime.now(UTC)
-        with shown_progress() as progress:
-            both = [settings_of(side.config, feature_gates, selection_of(options), own_flags) for side in sides]
-            for settings in both:
-                refuse_extenders(settings)
-            watched = kinds_that_plugins_watch(both) if cluster.live else ()
-            for side, settings in zip(sides, both, strict=True):
-                read = evolve(cluster, files=(*cluster.files, *side.files)).load
-                plan = Plan(
-                    settings=settings,
-                    manifests=read(scheduler_names(settings), say, progress.begin, watched),
-                    seed=seed,
-                    begins=begin,
-                    for_seconds=for_seconds,
-                    say=say,
-                )
-                plans.append(plan)
-            progress.begin("pods decided on")
-            comparison = compare_plans(plans[0], plans[1], partial(run_plan, progress=progress.count))
-        if output == "table":
-            console = answer_console()
-            for part in comparison_as_tables(comparison, (sides[0].name, sides[1].name), every_pod=every_pod):
-                console.print(part)
-        elif output == "html":
-            from trio_sched.simulation.report.outcome_page import comparison_as_page
+        return compared(
+            cluster_of(options),
+            sides,
+            selection=selection_of(options),
+            feature_gates=feature_gates,
+            own_flags=[f"--plugin-failure-policy={failure_policies}"] if failure_policies else [],
+            seed=seed,
+            for_seconds=for_seconds,
+            begins=begins or datetime.now(UTC),
+            output=output,
+            every_pod=every_pod,
+        )
 
-            names = sides[0].name, sides[1].name
-            inputs = described_inputs(cluster, names, feature_gates, selection_of(options), seed, begin)
-            click.echo(comparison_as_page(comparison, names, list(inputs)), nl=False)
-        else:
-            echo_data(comparison_as_data(comparison), output)
+
+def compared(
+    cluster: ClusterFiles,
+    sides: tuple[Side, Side],
+    *,
+    selection: PluginSelection,
+    feature_gates: str,
+    own_flags: Sequence[str],
+    seed: int,
+    for_seconds: float | None,
+    begins: datetime,
+    output: str,
+    every_pod: bool,
+    check: Callable[[Sequence[Manifest]], object] = lambda _manifests: None,
+) -> int:
+    """Compare *sides* on *cluster*, show it, and return the exit code; the rest are options of `compare`.
+
+    Args:
+        cluster: what both have.
+        sides: what each has of its own.
+        selection: the plugins in files.
+        feature_gates: as the option says them.
+        own_flags: more flags of the daemon.
+        seed: of what chance decides.
+        for_seconds: how long, in the cluster's time; None: until it is settled.
+        begins: the cluster's time at the beginning.
+        output: how to show it.
+        every_pod: whether tables list every pod that has moved.
+        check: is called with the objects of each side before anything is simulated; it may refuse them.
+
+    Raises:
+        TrioSchedError: something is wrong with the cluster or a configuration; possibly in an exception group.
+    """
+    say = cache(say_on_stderr)  # what was said of the other side already is not said again
+    plans: list[Plan] = []
+    with shown_progress() as progress:
+        both = [settings_of(side.config, feature_gates, selection, own_flags) for side in sides]
+        for settings in both:
+            refuse_extenders(settings)
+        watched = kinds_that_plugins_watch(both) if cluster.live else ()
+        for side, settings in zip(sides, both, strict=True):
+            read = evolve(cluster, files=(*cluster.files, *side.files)).load
+            manifests = read(scheduler_names(settings), say, progress.begin, watched)
+            check(manifests)
+            plan = Plan(
+                settings=settings, manifests=manifests, seed=seed, begins=begins, for_seconds=for_seconds, say=say
+            )
+            plans.append(plan)
+        progress.begin("pods decided on")
+        comparison = compare_plans(plans[0], plans[1], partial(run_plan, progress=progress.count))
+    names = sides[0].name, sides[1].name
+    if output == "table":
+        console = answer_console()
+        for part in comparison_as_tables(comparison, names, every_pod=every_pod):
+            console.print(part)
+    elif output == "html":
+        from trio_sched.simulation.report.outcome_page import comparison_as_page
+
+        inputs = described_inputs(cluster, names, feature_gates, selection, seed, begins)
+        click.echo(comparison_as_page(comparison, names, list(inputs)), nl=False)
+    else:
+        echo_data(comparison_as_data(comparison), output)
     return _CODES[comparison.verdict]

@@ -27,7 +27,7 @@ class FileName(click.Path):
         return super().convert(value, param, ctx)
 
 
-def _read_patterns(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+def read_patterns(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     """What `--reschedule` selects.
 
     Raises:
@@ -41,15 +41,23 @@ def _read_patterns(_context: click.Context, _option: click.Parameter, texts: tup
     return texts
 
 
+_FILES: Final = click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    type=FileName(path_type=Path),
+    help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
+)
+_CLUSTER_FILES: Final = click.option(
+    "--cluster",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    type=FileName(path_type=Path),
+    help="The cluster as manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
+)
 _SOURCES: Final = (
-    click.option(
-        "-f",
-        "--filename",
-        "files",
-        multiple=True,
-        type=FileName(path_type=Path),
-        help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
-    ),
     click.option(
         "--kubeconfig",
         metavar="FILE",
@@ -64,14 +72,14 @@ _SOURCES: Final = (
     click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning."),
     click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition."),
 )
-"""Where a cluster is read from."""
+"""Where a cluster is read from, besides files."""
 _CHANGES: Final = (
     click.option(
         "--reschedule",
         "patterns",
         metavar="all|pending|NAMESPACE/NAME",
         multiple=True,
-        callback=_read_patterns,
+        callback=read_patterns,
         help="Place these pods anew, wherever they are; NAME may have *, as in shop/web-*. May be repeated.",
     ),
     click.option(
@@ -89,14 +97,21 @@ _NAMES: Final = ("files", "kubeconfig", "context", "demo", "lenient", "strict", 
 
 def cluster_options(command: F) -> F:
     """Add the options that `cluster_of` takes: where a cluster is read from, and what is changed of it."""
-    for option in reversed((*_SOURCES, *_CHANGES)):
+    for option in reversed((_FILES, *_SOURCES, *_CHANGES)):
         command = option(command)
     return command
 
 
 def source_options(command: F) -> F:
     """Add the options that `cluster_of` takes without those that change the cluster."""
-    for option in reversed(_SOURCES):
+    for option in reversed((_FILES, *_SOURCES)):
+        command = option(command)
+    return command
+
+
+def whole_cluster_options(command: F) -> F:
+    """Add the options that `cluster_of` takes, for commands whose ``-f`` names something else."""
+    for option in reversed((_CLUSTER_FILES, *_SOURCES, *_CHANGES[1:])):
         command = option(command)
     return command
 

@@ -14,7 +14,9 @@ class ExitCode(IntEnum):
     USAGE = 2
     """A usage error of a command other than the daemon; nothing was done. Of the daemon: ended by SIGQUIT."""
     NO_ANSWER = 3
-    """No answer of ``compare`` or ``explain``: something is wrong with the cluster, the files or the command line."""
+    """No answer of ``compare``, ``explain`` or ``what-if``: something is wrong with cluster, files or command line."""
+    CHANGED = 4
+    """The cluster is not as it was when the answer was given that ``what-if --if-unchanged`` names."""
     HUNG_UP = 129
     """Ended by SIGHUP before or without a daemon that stops in order; as shells count, 128 and the signal's number."""
     INTERRUPTED = 130

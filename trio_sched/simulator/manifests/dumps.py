@@ -53,7 +53,7 @@ def take_over(manifests: Iterable[Manifest], names: Collection[str], schedulers:
     """
     found: set[str] = set()
     for manifest in manifests:
-        path = _path_of_pod_spec(manifest.fields)
+        path = path_of_pod_spec(manifest.fields)
         spec = _at(manifest.fields, path)
         if not path or spec is None:
             continue
@@ -173,7 +173,7 @@ def _node(fields: Json) -> str:
     return name
 
 
-def _path_of_pod_spec(fields: Json) -> tuple[str, ...]:
+def path_of_pod_spec(fields: Json) -> tuple[str, ...]:
     """Where the spec of a pod is, or of the pods that a workload makes; empty for other kinds."""
     kind, group = fields["kind"], fields["apiVersion"].rpartition("/")[0]
     if (kind, group) == ("Pod", ""):
