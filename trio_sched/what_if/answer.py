@@ -118,8 +118,8 @@ def _pods(effects: Sequence[Effect], every_pod: bool, most_rows: int | None) -> 
     return Section(
         "pods",
         "Pods",
-        heads=("Pod", "From", "Then", "To", "Why", "", ""),
-        keys=("pod", "from", "replacement", "to", "why", "workload", "preemptedBy"),
+        heads=("Pod", "From", "Then", "To", "Why", "", "", ""),
+        keys=("pod", "from", "replacement", "to", "why", "workload", "isNew", "preemptedBy"),
         rows=[
             (
                 one.pod,
@@ -128,6 +128,7 @@ def _pods(effects: Sequence[Effect], every_pod: bool, most_rows: int | None) -> 
                 Shown(_shown_node(one.node, one), one.node or None),
                 Shown(one.why or (f"preempted by {one.preempted_by}" if one.preempted_by else ""), one.why or None),
                 one.workload,
+                Shown("", not one.existed),
                 Shown("", one.preempted_by or None),
             )
             for one in effects
