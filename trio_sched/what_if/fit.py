@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import trio
 from attrs import frozen
 from msgspec import structs
 
@@ -18,14 +19,16 @@ from trio_sched.explanation.explanation import explain
 from trio_sched.explanation.new_nodes import pool_name
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.objects.pod import Pod
-from trio_sched.simulation.cluster_snapshot import objects_of_store
+from trio_sched.simulation.cluster_snapshot import ClusterSnapshot, assembled, fill, objects_of_store
 from trio_sched.simulation.node_usage import ZONE_LABEL
 from trio_sched.simulation.report.sections import Names, Section
-from trio_sched.simulator import ApiServer, populate
+from trio_sched.simulation.simulated_run import Plan, scheduler_names
+from trio_sched.simulator import ApiServer, populate, trio_clock
 from trio_sched.simulator.manifests.dumps import path_of_pod_spec
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import copied
 from trio_sched.what_if.answer import Answer, plural
+from trio_sched.what_if.plan_snapshot import snapshot_of_plan
 
 Json = dict[str, Any]
 
@@ -37,6 +40,10 @@ _STEP: Final = 100
 
 class NotOnePod(TrioSchedError):
     """Files do not have exactly one pod or workload, or one whose copies differ in more than their names."""
+
+
+class OtherScheduler(TrioSchedError):
+    """The pod is for a scheduler that has no profile."""
 
 
 @frozen(kw_only=True)
@@ -100,6 +107,35 @@ def admitted(template: Manifest, cluster: Iterable[Manifest], server: ApiServer)
     populate(server, [*(Manifest(copied(one.fields)) for one in read), template])
     pod: Pod = next(iter(objects_of_store(server.store)(POD_KIND)))
     return pod
+
+
+def fit_in_cluster(plan: Plan, template: Manifest, count: int | None, progress: Callable[[int, int], None]) -> Fit:
+    """How many copies of *template* fit into the cluster of *plan*; see `fit_copies`.
+
+    Raises:
+        OtherScheduler: the pod is for a scheduler that has no profile.
+        ManifestError: the pod or an object of the cluster is refused.
+        TrioSchedError: a plugin is missing or broken; possibly in an exception group.
+    """
+    return trio.run(_fit, plan, snapshot_of_plan(plan), template, count, progress)
+
+
+async def _fit(
+    plan: Plan,
+    snapshot: ClusterSnapshot,
+    template: Manifest,
+    count: int | None,
+    progress: Callable[[int, int], None],
+) -> Fit:
+    pod = admitted(template, plan.manifests, ApiServer(trio_clock(plan.begins), plan.seed))
+    names = scheduler_names(plan.settings)
+    if pod.scheduler_name not in names:
+        raise OtherScheduler(
+            f"the pod is for the scheduler {pod.scheduler_name}; the configuration has {', '.join(names)}"
+        )
+    async with assembled(plan.settings, plan.begins) as assembly:
+        fill(assembly, snapshot)
+        return fit_copies(assembly.scheduler, pod, count, progress)
 
 
 def fit_copies(scheduler: Scheduler, pod: Pod, count: int | None, progress: Callable[[int, int], None]) -> Fit:

@@ -37,9 +37,9 @@ from trio_sched.what_if.apply_action import ApplyManifests
 from trio_sched.what_if.asking import Action, ask
 from trio_sched.what_if.compact_action import Compact
 from trio_sched.what_if.copies_action import CreateCopies
-from trio_sched.what_if.fit import fit_answer, pod_template
-from trio_sched.what_if.fitting import Fitting, fit_in_cluster
+from trio_sched.what_if.fit import fit_answer, fit_in_cluster, pod_template
 from trio_sched.what_if.node_actions import Cordon, Drain, Remove
+from trio_sched.what_if.repack import repack, repack_answer
 from trio_sched.what_if.report import answer_as_page, answer_as_tables
 from trio_sched.what_if.state_token import StateChanged, check_unchanged, state_token
 
@@ -304,8 +304,7 @@ def fit(applied: tuple[Path, ...], count: int | None, preemption: bool, **option
         if preemption and count is not None:
             return asked.ask(CreateCopies(question=question, template=template, count=count))
         asked.progress.begin("copies placed")
-        fitting = Fitting(template=template, count=count, progress=asked.progress.count)
-        return fit_answer(question, fit_in_cluster(asked.plan, fitting), count)
+        return fit_answer(question, fit_in_cluster(asked.plan, template, count, asked.progress.count), count)
 
     return _answer(options, find)
 
@@ -319,11 +318,32 @@ def fit(applied: tuple[Path, ...], count: int | None, preemption: bool, **option
     show_default=True,
     help="Leave a pool when so many of its nodes in a row cannot be emptied.",
 )
+@click.option(
+    "--repack",
+    "trials",
+    type=click.IntRange(min=1, max=1000),
+    metavar="TRIALS",
+    help="Pack all pods from scratch instead, as if nothing ran yet: so many times, each without other nodes.",
+)
 @_question_options
-def compact(pools: tuple[str, ...], patience: int, **options: Any) -> ExitCode:
-    """Find out how few nodes of each pool hold the pods: those used least are drained one by one while that works."""
-    action = Compact(question="compact", pools=pools, patience=patience)
-    return _answer(options, lambda asked: asked.ask(action))
+def compact(pools: tuple[str, ...], patience: int, trials: int | None, **options: Any) -> ExitCode:
+    """Find out how few nodes of each pool hold the pods: those used least are drained one by one while that works.
+
+    With --repack TRIALS, nodes are left out in a random order as long as all pods still find a place when they are
+    placed from scratch, once for each trial; the 90th percentile is what a configuration can be judged by.
+    """
+    if trials is None:
+        action = Compact(question="compact", pools=pools, patience=patience)
+        return _answer(options, lambda asked: asked.ask(action))
+    if pools:
+        raise click.UsageError("--repack leaves out nodes of all pools; leave out --pool")
+    count: int = trials
+
+    def find(asked: _Asked) -> Answer:
+        asked.progress.begin("trials")
+        return repack_answer(repack(asked.plan, count, asked.progress.count))
+
+    return _answer(options, find)
 
 
 @what_if.command()
