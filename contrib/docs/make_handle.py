@@ -45,7 +45,7 @@ What a class may declare besides its hooks:
 | `requires_api: str` | any | the `API_VERSION` that it needs, `"1.0"`: that minor version or a later one |
 | `watches: tuple` | `()` | the kinds that it reads through the handle, and has not registered events for |
 | `writes: dict` | `{}` | all that it writes: verbs by kind, `{"ResourceClaim/status": ("patch",)}` |
-| `depends_on: frozenset` | not cached | the [`Input`](statuses.md#input)s of its answers, for [`sign`](hooks.md#sign) |
+| `depends_on: frozenset` | not cached | [inputs](statuses.md#input) of its answers, with [`sign`](hooks.md#sign) |
 | `on_failure: str` | `"closed"` | what becomes of pods when it fails: `"closed"`, `"open"` or `"skip:3"` |
 | `pre_bind_timeout_seconds: float` | `600` | after how long its [`pre_bind`](hooks.md#pre_bind) is cancelled |
 | `run_once_per_process: bool` | `False` | whether [`run`](hooks.md#run) runs for the first profile only |

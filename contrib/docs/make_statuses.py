@@ -61,7 +61,7 @@ def _codes() -> str:
 
 GROUPS: Final = (
     Group("Status", ("Status", "unschedulable", "unresolvable", "pending", "failure", "SKIP", "Code"), _codes()),
-    Group("Answers about nodes", ("Verdicts", "PreFilterResult", "int_scores", "Input")),
+    Group("Answers about nodes", ("Verdicts", "PreFilterResult", "int_scores", "Input", "Domain")),
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
     Group(

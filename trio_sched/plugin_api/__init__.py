@@ -165,6 +165,7 @@ from trio_sched.plugin_api.status import unresolvable as unresolvable
 from trio_sched.plugin_api.status import unschedulable as unschedulable
 from trio_sched.plugin_api.verdicts import CodeArray as CodeArray
 from trio_sched.plugin_api.verdicts import Diagnosis as Diagnosis
+from trio_sched.plugin_api.verdicts import Domain as Domain
 from trio_sched.plugin_api.verdicts import Input as Input
 from trio_sched.plugin_api.verdicts import NodeStatuses as NodeStatuses
 from trio_sched.plugin_api.verdicts import PostFilterResult as PostFilterResult
@@ -278,6 +279,7 @@ __all__ = [
     "DeviceTable",
     "DeviceToleration",
     "Diagnosis",
+    "Domain",
     "DomainCounts",
     "DryRun",
     "Duration",

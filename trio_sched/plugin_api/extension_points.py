@@ -47,6 +47,7 @@ from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, Po
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import (
     Diagnosis,
+    Domain,
     Input,
     PostFilterResult,
     PreFilterResult,
@@ -81,7 +82,7 @@ class ExtensionPoints:
     watches: ClassVar[Sequence[str | CustomResource[Any]]]
     writes: ClassVar[Mapping[Any, Sequence[str]]]
     """By kind: its name, with a subresource or without, or a CustomResource."""
-    depends_on: ClassVar[AbstractSet[Input] | None]
+    depends_on: ClassVar[AbstractSet[Input | Domain] | None]
     on_failure: ClassVar[str]
     requires_api: ClassVar[str]
     pre_bind_timeout_seconds: ClassVar[float]

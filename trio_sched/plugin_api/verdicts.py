@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from attrs import field, frozen
+from attrs.validators import and_, instance_of, min_len
 from numpy.typing import NDArray
 
 from trio_sched.objects.pod import Pod
@@ -31,6 +32,26 @@ class Input(Enum):
     """
     ALL_NODES = "all nodes"
     """The other node objects too: how many there are, what images they have."""
+
+
+@frozen(order=True)
+class Domain:
+    """A member of ``depends_on``, beside those of `Input`: the nodes with the same value of a label, as of a zone.
+
+    ``Domain("topology.kubernetes.io/zone")`` says that a plugin's result for one node depends on the nodes of its zone
+    and on the pods on them, `Input.NODE` and `Input.PODS` included. Once something on a node changes, results for all
+    nodes of its zone are computed again, and for no others. A node without the label depends on itself only. The hooks
+    look at the zone by ``nodes.domain_counts`` or ``handle.nodes``; what pre_filter and pre_score store is computed
+    once per signature and must not depend on it.
+    """
+
+    key: str = field(validator=and_(instance_of(str), min_len(1)))
+    """The label of nodes."""
+
+    @property
+    def name(self) -> str:
+        """How `trio-sched plugins` shows it."""
+        return f"DOMAIN({self.key})"
 
 
 @frozen(eq=False)

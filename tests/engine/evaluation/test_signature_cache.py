@@ -23,6 +23,7 @@ from trio_sched.engine.evaluation.signature_cache import SignatureCache
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.plugin_api import (
     CycleState,
+    Domain,
     Handle,
     Input,
     Int64Array,
@@ -30,6 +31,7 @@ from trio_sched.plugin_api import (
     NodeColumns,
     NodeView,
     Pod,
+    PodSelector,
     PreFilterResult,
     Status,
     Verdicts,
@@ -123,6 +125,61 @@ class Zoned(PluginBase):
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
         return ()
+
+
+ZONE = Domain("zone")
+ALL_PODS = PodSelector(())
+
+
+class CrowdedZones(PluginBase):
+    """Judges nodes by how many pods their whole zone has."""
+
+    depends_on: ClassVar[frozenset[Domain]] = frozenset({ZONE})
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns) -> Verdicts:
+        return Verdicts.where(self._pods(nodes) < 12, unschedulable("crowded zone"))
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns) -> Int64Array:
+        return self._pods(nodes)
+
+    @hookimpl
+    def normalize_score(self, scores: Int64Array) -> Int64Array:
+        return scores * 100 // max(1, int(scores.max(initial=0)))
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+    def _pods(self, nodes: NodeColumns) -> Int64Array:
+        in_zone = nodes.domain_counts(ALL_PODS, ZONE.key).counts
+        return in_zone[nodes.label_values(ZONE.key)]
+
+
+class CrowdedZonesPerNode(PluginBase):
+    """Looks at nodes one by one, and at all nodes with the same zone or the same disk."""
+
+    depends_on: ClassVar[frozenset[Domain]] = frozenset({ZONE, Domain("disk")})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.handle = handle
+        self.asked: list[str] = []
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> Status | None:
+        self.asked.append(node.name)
+        others = [other for other in self.handle.nodes if other.name != node.name and self._shares(node, other)]
+        around = len(node.pods) + sum(len(other.pods) + (other.node.spec.unschedulable or False) for other in others)
+        return unschedulable("crowded") if around > 6 else None
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+    @staticmethod
+    def _shares(node: NodeView, other: NodeView) -> bool:
+        return any(key in node.labels and node.labels[key] == other.labels.get(key) for key in ("zone", "disk"))
 
 
 def seats(node: NodeView) -> str | None:
@@ -261,6 +318,9 @@ class ChangingCluster:
         self.profile = make_profile(plugins, weights={"TaintToleration": 3, "NodeAffinity": 2})
         self.cache = Cache()
         self.cached = SignatureCache(self.profile, self.cache.table, max_signatures=6)
+        for plugin in self.profile.plugins.values():
+            if isinstance(plugin, CrowdedZonesPerNode):
+                plugin.handle.nodes = NodeColumns(self.cache.table)  # type: ignore[misc]
         self.nominated: dict[str, tuple[PodInfo, ...]] = {}
         self.dry_runs = DryRunCache()
         self.budgets: BudgetsByNamespace = {}
@@ -443,6 +503,8 @@ class ChangingCluster:
         BUILT_IN,
         (*BUILT_IN, "ImageLocality"),
         (*BUILT_IN, Licensed),
+        (*BUILT_IN, CrowdedZones),
+        (*BUILT_IN, CrowdedZones, CrowdedZonesPerNode, Licensed),
         (*BUILT_IN, Moody, Licensed),
         (*BUILT_IN, Picky),
         (*BUILT_IN, "ImageLocality", Zoned),
@@ -488,6 +550,7 @@ class Asked:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
     def __init__(self, args: None, handle: Handle) -> None:
+        self.handle = handle
         self.asked: list[int] = []
 
     @hookimpl
@@ -507,6 +570,47 @@ def test_only_changed_nodes_are_evaluated_again() -> None:
         assert isinstance(decision, ScheduleResult)
         cached.table.add_pod(cached.table.row_of[decision.node_name], pod_info(pod(f"p{number}")))
     assert cached.profile.plugins["Asked"].asked == [20, 1, 1]
+
+
+@pytest.mark.parametrize("plugin", [Asked, CrowdedZonesPerNode], ids=["filter", "filter_node"])
+def test_a_change_in_a_domain_makes_the_results_for_its_nodes_outdated_and_no_others(plugin: type[Any]) -> None:
+    zones = [node(f"node-{i}", labels={"zone": "abcd"[i % 4]}) for i in range(20)]
+    by_zone = type(plugin.__name__, (plugin,), {"name": plugin.__name__, "depends_on": frozenset({ZONE})})
+    cached = SignatureCache(make_profile([by_zone]), make_table([*zones, node("alone"), node("alone-too")]))
+    instance = cached.profile.plugins[plugin.__name__]
+    instance.handle.nodes = NodeColumns(cached.table)
+
+    def asked() -> int:
+        """About how many nodes, in one call or in one for each."""
+        instance.asked.clear()
+        assert isinstance(decide(cached, pod()), ScheduleResult)
+        return len(instance.asked) if plugin is CrowdedZonesPerNode else sum(instance.asked)
+
+    assert asked() == 22
+    for name, expected in (("node-1", 5), ("alone", 1), ("node-2", 5)):
+        cached.table.add_pod(cached.table.row_of[name], pod_info(pod(uid=name)))
+        assert asked() == expected
+    cached.table.update_node(node("node-1", labels={"zone": "b", "disk": "ssd"}))
+    assert asked() == 5
+
+
+def test_dry_runs_keep_nothing_about_a_node_that_is_judged_by_its_domain() -> None:
+    for plugin, expected in ((Asked, True), (CrowdedZones, False)):
+        profile = make_profile([plugin])
+        assert is_judged_by_signature(profile, profile.signature(pod()), CycleState()) is expected
+
+
+def test_a_node_that_leaves_a_domain_changes_the_results_for_both() -> None:
+    zones = [node(f"node-{i}", labels={"zone": "ab"[i % 2]}) for i in range(4)]
+    cached = SignatureCache(make_profile([CrowdedZones]), make_table(zones))
+    table = cached.table
+    for number in range(12):
+        table.add_pod(table.row_of["node-0"], pod_info(pod(uid=f"a{number}")))
+    assert decide(cached, pod()).feasible_nodes == 2
+    table.update_node(node("node-0", labels={"zone": "b"}))
+    decision = decide(cached, pod())
+    assert isinstance(decision, ScheduleResult)
+    assert (decision.node_name, decision.feasible_nodes) == ("node-2", 1)
 
 
 def test_the_least_recently_used_signature_is_evicted_first() -> None:

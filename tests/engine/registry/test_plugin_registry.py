@@ -349,8 +349,16 @@ def test_hooks_that_may_take_time_can_be_async(hook: str) -> None:
 @pytest.mark.parametrize(
     ("attribute", "value", "problem"),
     [
-        ("depends_on", Input.NODE, "its depends_on must be a tuple or set of members of Input; it is <Input.NODE"),
-        ("depends_on", {"node"}, "its depends_on must be a tuple or set of members of Input; it is {'node'}"),
+        (
+            "depends_on",
+            Input.NODE,
+            "its depends_on must be a tuple or set of members of Input and Domain; it is <Input.NODE",
+        ),
+        (
+            "depends_on",
+            {"node"},
+            "its depends_on must be a tuple or set of members of Input and Domain; it is {'node'}",
+        ),
         (
             "watches",
             "Service",

@@ -205,7 +205,7 @@ def test_the_handle_is_that_of_the_profile() -> None:
             "Service",
             "its watches must be a tuple or set of names of kinds.* it is 'Service'",
         ),
-        ("depends_on", "pods", "its depends_on must be a tuple or set of members of Input; it is 'pods'"),
+        ("depends_on", "pods", "its depends_on must be a tuple or set of members of Input and Domain; it is 'pods'"),
     ],
 )
 def test_what_a_constructor_sets_is_checked_as_the_attributes_of_the_class_are(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import date
 from pathlib import Path
 from time import monotonic, sleep, thread_time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from trio_sched.plugin_api import (
     Change,
     Clause,
     CycleState,
+    Domain,
     EventRegistration,
     Handle,
     Hint,
@@ -32,6 +33,7 @@ from trio_sched.plugin_api import (
     NodeColumns,
     NodeView,
     Pod,
+    PodSelector,
     PreFilterResult,
     Resource,
     Status,
@@ -402,6 +404,41 @@ class HidesTheOtherNodes(Cached):
     @hookimpl
     def score(self, nodes: NodeColumns) -> Int64Array:
         return np.full(len(nodes), min(nodes.total_nodes, 100))
+
+
+ZONE: Final = "topology.kubernetes.io/zone"
+EVERY_POD: Final = PodSelector(())
+
+
+class ByZone(Cached):
+    depends_on: ClassVar[frozenset[Domain]] = frozenset({Domain(ZONE)})
+
+
+@fault("dependencies", "change with nodes that have not the same 'topology.kubernetes.io/zone'")
+class LooksBeyondItsZone(ByZone):
+    @hookimpl
+    def score(self, nodes: NodeColumns) -> Int64Array:
+        in_zone = nodes.domain_counts(EVERY_POD, ZONE).counts
+        return np.minimum(100 + in_zone[nodes.label_values(ZONE)] - int(in_zone.max(initial=0)), 100)
+
+
+@fault("caching", "let pre_filter and pre_score store nothing that depends on nodes")
+class CountsZonesOnce(ByZone):
+    @hookimpl
+    def pre_score(self, nodes: NodeColumns, state: CycleState) -> None:
+        state.write("zones", nodes.domain_counts(EVERY_POD, ZONE).counts.copy())
+
+    @hookimpl
+    def score(self, nodes: NodeColumns, state: CycleState) -> Int64Array:
+        in_zone: Int64Array = state.read("zones")
+        return in_zone[nodes.label_values(ZONE)]
+
+
+@fault("dependencies", "depends_on needs Input.PODS")
+class HidesTheZone(Cached):
+    @hookimpl
+    def score(self, nodes: NodeColumns) -> Int64Array:
+        return nodes.domain_counts(EVERY_POD, ZONE).counts[nodes.label_values(ZONE)]
 
 
 # --- events ---------------------------------------------------------------------------------------------------------

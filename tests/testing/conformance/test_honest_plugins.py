@@ -16,6 +16,7 @@ from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.plugin_api import (
     Action,
     CycleState,
+    Domain,
     EventRegistration,
     Handle,
     Hint,
@@ -313,6 +314,29 @@ class ActivatesOnce(Base):
             self.count = len(nodes)
             self.handle.activate([one.pod for one in self.handle.pending_pods()])
         return unschedulable("few nodes") if len(nodes) < 5 else None
+
+
+@honest
+class LooksAtItsZone(Base):
+    """At all of it, which it declares; what pre_filter stores depends on the pod."""
+
+    depends_on: ClassVar[frozenset[Domain]] = frozenset({Domain("topology.kubernetes.io/zone")})
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, state: CycleState) -> None:
+        state.write("limit", 4 if pod.priority else 3)
+
+    @hookimpl
+    def filter_node(self, node: NodeView, state: CycleState) -> Status | None:
+        zone = node.labels.get("topology.kubernetes.io/zone")
+        others = [one for one in self.handle.nodes if one.name != node.name]
+        shared = [one for one in others if zone and one.labels.get("topology.kubernetes.io/zone") == zone]
+        pods = len(node.pods) + sum(len(one.pods) for one in shared)
+        return None if pods < state.read("limit") else unschedulable("crowded zone")
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.priority
 
 
 @honest

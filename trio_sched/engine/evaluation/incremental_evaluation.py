@@ -8,6 +8,7 @@ import numpy as np
 from attrs import define, field
 
 from trio_sched.engine.evaluation.decision import SchedulingFailure
+from trio_sched.engine.evaluation.domain_rows import DomainRows
 from trio_sched.engine.evaluation.nominated_pods import NominatedStatuses
 from trio_sched.engine.evaluation.per_node_cache import PerNodeCache
 from trio_sched.engine.hooks.bound_hooks import BoundHook, FilterHook, ScoreHook
@@ -78,6 +79,8 @@ class IncrementalEvaluation:
     keys_per_pod: list[Hashable] = field(factory=list)
     """The keys in *state* of values for later hooks: other pods do not get these."""
     depends_on_all_nodes: bool = False
+    domain_keys: tuple[str, ...] = ()
+    """The labels of the domains that a plugin's results depend on."""
     is_by_amounts: bool = False
     """Everything that depends on the pods of a node depends on their amounts alone: rows with the same ones are judged
     once."""
@@ -97,6 +100,7 @@ class IncrementalEvaluation:
     _by_usage: dict[int, tuple[bool, int]] = field(factory=dict)
     """Id of the amounts of a row → whether the filters on them pass, and the sum of the scores on them."""
     _usage_epoch: int = -1
+    _domains: DomainRows | None = None
     _fit_error: tuple[tuple[int, int, int], SchedulingFailure] | None = None
 
     @property
@@ -116,6 +120,8 @@ class IncrementalEvaluation:
     def nominated_statuses_for(self, state: CycleState) -> NominatedStatuses | None:
         """The kept statuses, if they hold for a pod of this signature whose pre_filters have left *state*."""
         skipped, profile = state.skip_filter, self.profile
+        if self.domain_keys:
+            return None  # they are kept for as long as one node is unchanged
         if any(hook.plugin not in skipped for hook in self.uncached_filters):
             return None
         if not (profile.add_pod.keys() <= skipped and profile.remove_pod.keys() <= skipped):
@@ -151,6 +157,11 @@ class IncrementalEvaluation:
         if node_rows is None or pods_rows is None or len(node_rows) + len(pods_rows) > table.count // 2:
             self._start_over()
             return
+        if self._domains is not None and (node_rows or pods_rows):
+            if node_rows and self._domains.have_moved():
+                self._start_over()
+                return
+            pods_rows = self._domains.sharing_with(node_rows + pods_rows)
         self._node_log_position = table.node_log.position
         self._pods_log_position = table.pods_log.position
         if node_rows:
@@ -222,6 +233,7 @@ class IncrementalEvaluation:
         self._node_log_position = table.node_log.position
         self._pods_log_position = table.pods_log.position
         self._feasible = None
+        self._domains = DomainRows(table, self.domain_keys) if self.domain_keys else None
         self._evaluate(slice(0, n), node_changed=True)
         self._normalized_is_stale = True
 

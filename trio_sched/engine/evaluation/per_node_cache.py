@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attrs import define, field
 
+from trio_sched.engine.evaluation.domain_rows import newest_in_domain
 from trio_sched.engine.evaluation.filtering import filter_one_node
 from trio_sched.engine.hooks.bound_hooks import FilterHook, ScoreHook
 from trio_sched.engine.hooks.plugin_calls import call_score
@@ -26,6 +27,8 @@ class PerNodeCache:
     hook: FilterHook | ScoreHook
     depends_on_pods: bool
     """Whether the result also depends on the pods of the row."""
+    domain_keys: tuple[str, ...] = ()
+    """The labels of the domains whose nodes and pods the result depends on."""
     _generation_seen: Int64Array = field(factory=_empty)
     _values: Int64Array = field(factory=_empty)
 
@@ -63,5 +66,7 @@ class PerNodeCache:
         return self._values[positions]
 
     def _generations(self, table: NodeTable) -> Int64Array:
+        if self.domain_keys:
+            return newest_in_domain(table, self.domain_keys)
         views = table.views
         return views.node_generation + views.pods_generation if self.depends_on_pods else views.node_generation

@@ -33,7 +33,7 @@ from trio_sched.plugin_api.preemption import (
     started_at,
 )
 from trio_sched.plugin_api.status import Code, Status, unresolvable
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.verdicts import Domain, Input
 from trio_sched.snapshot.node_columns import NodeView
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
@@ -187,7 +187,11 @@ def is_judged_by_signature(profile: Profile, signature: tuple[Hashable, ...], st
     if not (profile.add_pod.keys() <= skipped and profile.remove_pod.keys() <= skipped):
         return False
     active = [hook.plugin for hook in profile.filter if hook.plugin not in skipped]
-    return all(plugin in cached and Input.ALL_NODES not in profile.depends_on[plugin] for plugin in active)
+    return all(plugin in cached and not _sees_others(profile.depends_on[plugin]) for plugin in active)
+
+
+def _sees_others(depends_on: frozenset[Input | Domain]) -> bool:
+    return Input.ALL_NODES in depends_on or any(isinstance(one, Domain) for one in depends_on)
 
 
 @define(eq=False)

@@ -36,7 +36,7 @@ from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.copies import encode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.verdicts import Domain, Input
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
@@ -364,7 +364,7 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
         elif hook.plugin in evaluation.state.skip_filter:
             continue
         elif hook.per_node:
-            evaluation.per_node.append(PerNodeCache(hook, _depends_on_pods(hook)))
+            evaluation.per_node.append(PerNodeCache(hook, _depends_on_pods(hook), _domain_keys(hook.depends_on)))
         else:
             (evaluation.pods_filters if _depends_on_pods(hook) else evaluation.node_filters).append(hook)
     for scorer in profile.score:
@@ -373,7 +373,8 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
         elif scorer.plugin in evaluation.state.skip_score or scorer.plugin in evaluation.state.zero_scores:
             continue
         elif scorer.per_node:
-            evaluation.per_node.append(PerNodeCache(scorer, _depends_on_pods(scorer)))
+            keys = _domain_keys(scorer.depends_on)
+            evaluation.per_node.append(PerNodeCache(scorer, _depends_on_pods(scorer), keys))
         elif scorer.normalize is not None:
             empty = np.zeros(0, dtype=np.int64)
             evaluation.normalized.append(NormalizedScores(scorer, _depends_on_pods(scorer), empty, empty))
@@ -383,6 +384,7 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
     evaluation.is_by_amounts = bool(on_pods) and not any(scores.depends_on_pods for scores in evaluation.normalized)
     evaluation.is_by_amounts &= all(hook.depends_on == _AMOUNTS_ONLY for hook in on_pods)
     evaluation.depends_on_all_nodes = any(Input.ALL_NODES in profile.depends_on[plugin] for plugin in cached)
+    evaluation.domain_keys = _domain_keys(frozenset().union(*(profile.depends_on[plugin] for plugin in cached)))
     evaluation.uncached_pre_filters = tuple(
         h for h in profile.pre_filter if h.plugin not in cached or h.plugin in storing
     )
@@ -408,6 +410,10 @@ def _restricts(outcome: PreFilterOutcome) -> bool:
 
 def _depends_on_pods(hook: FilterHook | ScoreHook) -> bool:
     return hook.depends_on is not None and not hook.depends_on.isdisjoint({Input.PODS, Input.AMOUNTS})
+
+
+def _domain_keys(depends_on: frozenset[Input | Domain] | None) -> tuple[str, ...]:
+    return tuple(sorted(one.key for one in depends_on or () if isinstance(one, Domain)))
 
 
 def _passes(

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from attrs import define, field
 
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.verdicts import Domain, Input
 
 HookFunction = Callable[..., Any]
 Wrapper = Callable[[HookFunction], HookFunction]
@@ -84,7 +84,7 @@ class FilterHook(BoundHook):
     """``filter``, or ``filter_node`` if *per_node*; *depends_on* is what its results depend on (None: not declared)."""
 
     per_node: bool = False
-    depends_on: frozenset[Input] | None = None
+    depends_on: frozenset[Input | Domain] | None = None
 
 
 @define(eq=False)
@@ -94,4 +94,4 @@ class ScoreHook(BoundHook):
     weight: int = 1
     normalize: BoundHook | None = None
     per_node: bool = False
-    depends_on: frozenset[Input] | None = None
+    depends_on: frozenset[Input | Domain] | None = None

@@ -39,7 +39,7 @@ from trio_sched.plugin_api.extension_points import (
     PROJECT,
     ExtensionPoints,
 )
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.verdicts import Domain, Input
 
 PluginClass = type[Any]
 """A class with ``name`` and ``__init__(self, args, handle)``, and methods marked as hooks."""
@@ -320,7 +320,7 @@ def check_attributes(name: str, source: str, plugin: object) -> None:
     Raises:
         BadPlugin: one is no collection of what it must hold, a text for instance.
     """
-    _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
+    _check_attribute(name, source, plugin, "depends_on", (Input, Domain), "members of Input and Domain")
     kinds = 'names of kinds, or of CustomResource: ("Service",) for instance'
     _check_attribute(name, source, plugin, "watches", (str, CustomResource), kinds)
     for flag in ("run_once_per_process", "run_on_leader_only"):

@@ -7,7 +7,7 @@ because these are walked for every pod.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -29,7 +29,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, HOOK_NAMES, PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.verdicts import Domain, Input
 
 _HOOK_NAMES = frozenset(HOOK_NAMES)
 _OFFERED = {hook: list(inspect.signature(getattr(ExtensionPoints, hook)).parameters)[1:] for hook in HOOK_NAMES}
@@ -71,7 +71,7 @@ class Profile:
     remove_pod: Mapping[str, BoundHook]
     sign: Mapping[str, BoundHook]
     """sign of the plugins whose results may be cached."""
-    depends_on: Mapping[str, frozenset[Input]]
+    depends_on: Mapping[str, frozenset[Input | Domain]]
     """What cached results depend on; plugins that are missing here are called for every pod."""
     rejector_plugins: frozenset[str]
     """Plugins that can reject a pod: at pre_enqueue, pre_filter, filter, reserve or permit."""
@@ -213,7 +213,7 @@ def build_profile(
             guards[plugin] = guard
             _guard_hooks(guard, sources[plugin], hooks[plugin], functions)
     depends_on = {
-        plugin: frozenset(instance.depends_on)
+        plugin: _with_implied(instance.depends_on)
         for plugin, instance in instances.items()
         if getattr(instance, "depends_on", None) is not None and "sign" in hooks[plugin]
     }
@@ -316,6 +316,12 @@ def build_profile(
         watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", None) or ()),
         sources=sources,
     )
+
+
+def _with_implied(declared: Iterable[Input | Domain]) -> frozenset[Input | Domain]:
+    """What is *declared*; a node belongs to its domain, so with a `Domain` its object and its pods are."""
+    has_domain = any(isinstance(one, Domain) for one in declared)
+    return frozenset(declared) | ({Input.NODE, Input.PODS} if has_domain else frozenset())
 
 
 def _guard_hooks(

@@ -17,7 +17,7 @@ from trio_sched.engine.evaluation.signature_cache import SignatureCache
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.verdicts import Domain, Input
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.conformance.cluster_state import NODE, RUNNING, WAITING, Change, ClusterState
 from trio_sched.testing.conformance.description import describe_change
@@ -129,6 +129,16 @@ class _Cached:
         self._plain(pod)
         return self.trial.handle.rng.getstate() != before
 
+    def _declared(self) -> frozenset[Input | Domain]:
+        return frozenset().union(*self.trial.profile.depends_on.values())
+
+    def _judges_like(self, pod: Pod, feasible: frozenset[str], best: frozenset[str]) -> bool:
+        """Whether the hooks say the same of *pod* now."""
+        try:
+            return self._plain(pod) == (feasible, best)
+        except HookFailed:
+            return False
+
     def _describe(
         self,
         pod: Pod,
@@ -146,6 +156,13 @@ class _Cached:
         now = f"{len(feasible)} nodes pass and one of {sorted(best)} is the best" if feasible else "no node passes"
         first = self._first.get(signature, pod)
         about = f"pod {pod.name!r}: a cached result is wrong: {cached}, but computed anew {now}"
+        keys = sorted({one.key for one in self._declared() if isinstance(one, Domain)})
+        if keys and change is not None and self._judges_like(first, feasible, best):
+            return (
+                f"{about}. That was so after {describe_change(change)}, and depends_on names the domains of "
+                f"{' or '.join(map(repr, keys))}: look at no other nodes, "
+                "and let pre_filter and pre_score store nothing that depends on nodes"
+            )
         if change is None or change.kind == WAITING or first.uid != pod.uid:
             whose = "that it had before it was changed" if first.uid == pod.uid else f"of pod {first.name!r}"
             return (

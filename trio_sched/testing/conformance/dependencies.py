@@ -12,7 +12,7 @@ from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node, NodeSpec
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.verdicts import Domain, Input
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.builders import pod
@@ -54,11 +54,32 @@ def _dependency_problems(
     if not depends_on & {Input.NODE, Input.AMOUNTS} and not same(whole, _ask_about(trial, waiting, _larger(cluster))):
         yield f"{where}: results change with what nodes have allocatable: depends_on needs Input.NODE or Input.AMOUNTS"
     if Input.ALL_NODES not in depends_on and len(cluster.nodes) > 1:
-        for i, alone in enumerate(cluster.nodes):
-            here = _ask_about(trial, waiting, Cluster((alone,), cluster.running))
-            if here is not None and not same(only(whole, i), here):
-                yield f"{where}: results about {alone.name!r} change with other nodes: depends_on needs Input.ALL_NODES"
-                return
+        yield from _problems_with_other_nodes(trial, plugin, cluster, waiting, whole, where)
+
+
+def _problems_with_other_nodes(
+    trial: Trial, plugin: str, cluster: Cluster, waiting: Pod, whole: Results, where: str
+) -> Iterator[str]:
+    """Whether the results about a node are others once there are only the nodes of its domains, or it alone."""
+    keys = sorted(one.key for one in trial.profile.depends_on[plugin] if isinstance(one, Domain))
+    for i, about in enumerate(cluster.nodes):
+        near = tuple(one for one in cluster.nodes if one is about or any(_share(one, about, key) for key in keys))
+        here = _ask_about(trial, waiting, Cluster(near, cluster.running))
+        if here is None or same(only(whole, i), only(here, near.index(about))):
+            continue
+        changes = f"{where}: results about {about.name!r} change with"
+        if keys:
+            labels = " or ".join(map(repr, keys))
+            missing = "Input.ALL_NODES, and sign None if it is their pods"
+            yield f"{changes} nodes that have not the same {labels}: depends_on needs {missing}"
+        else:
+            yield f"{changes} other nodes: depends_on needs Input.ALL_NODES, or the Domain in which they are"
+        return
+
+
+def _share(one: Node, other: Node, key: str) -> bool:
+    labels, others = one.metadata.labels or {}, other.metadata.labels or {}
+    return key in labels and labels[key] == others.get(key)
 
 
 def _without_texts(cluster: Cluster) -> Cluster:
