@@ -37,10 +37,12 @@ _KINDS: Final[Mapping[str, str]] = {
 class NoSuchPod(TrioSchedError):
     """There is no such pod, or no pod of such a workload."""
 
-    def __init__(self, text: str, name: Name) -> None:
+    def __init__(self, text: str, name: Name, near: str = "") -> None:
         super().__init__(text)
         self.name = name
         """What was asked about."""
+        self.near = near
+        """What may be meant, as the text says; empty if it says nothing."""
 
 
 @frozen(kw_only=True)
@@ -93,7 +95,7 @@ class AskedPods:
         else:
             found = self._of_workload(name.kind, name)
         if not found:
-            raise NoSuchPod(self._missing(name), name)
+            raise self._missing(name)
         return [pod for pod in found if not pod.node_name] or found
 
     def pending(self) -> list[Pod]:
@@ -119,13 +121,13 @@ class AskedPods:
                 found.append(pod)
         return found
 
-    def _missing(self, name: Name) -> str:
+    def _missing(self, name: Name) -> NoSuchPod:
         text = f"there is no {shortened(str(name))}"
         if name.kind not in ("Pod", "PodGroup"):
             text = f"there is no pod of {shortened(str(name))}"
         elsewhere = [pod.key for pod in self.pods if pod.name == name.name]
         near = elsewhere[0] if elsewhere else self._nearest(name)
-        return f"{text}; did you mean {near}?" if near else text
+        return NoSuchPod(f"{text}; did you mean {near}?" if near else text, name, near)
 
     def _nearest(self, name: Name) -> str:
         here = [pod for pod in self.pods if pod.namespace == name.namespace]

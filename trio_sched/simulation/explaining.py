@@ -12,18 +12,13 @@ from attrs import define, field, frozen
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.queue.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.explanation.commands import controller_of
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Explanation, Waiting, explain, with_scheduler
-from trio_sched.kube_client.connection import KubeClient, connect
-from trio_sched.kube_client.errors import ApiError
-from trio_sched.kube_client.kinds import POD_KIND, Kind
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.kube_client.verbs import get
-from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import parse_time
-from trio_sched.objects.workload import ReplicaSet
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
@@ -37,28 +32,13 @@ from trio_sched.simulation.cluster_snapshot import (
     snapshot_of,
 )
 from trio_sched.simulation.live_snapshot import LiveListing
+from trio_sched.simulation.live_workloads import OWNERS, LiveWorkloads, possibly_meant
 from trio_sched.simulator import ApiServer, populate, trio_clock
 from trio_sched.simulator.manifests.manifests import ManifestProblem
 from trio_sched.simulator.storage.object_store import ObjectStore
 
 Json = dict[str, Any]
 
-_OWNERS: Final[Mapping[str, Kind[Any]]] = {
-    "Job": Kind(group="batch", version="v1", plural="jobs", namespaced=True, type=ReplicaSet),
-    "ReplicaSet": Kind(group="apps", version="v1", plural="replicasets", namespaced=True, type=ReplicaSet),
-}
-"""What may stand between a pod and its workload; only the metadata are read."""
-_WORKLOADS: Final[Mapping[str, Kind[Any]]] = {
-    kind: Kind(group=group, version="v1", plural=f"{kind.lower()}s", namespaced=True, type=AnyObject)
-    for kind, group in (
-        ("DaemonSet", "apps"),
-        ("Deployment", "apps"),
-        ("Job", "batch"),
-        ("ReplicaSet", "apps"),
-        ("ReplicationController", ""),
-        ("StatefulSet", "apps"),
-    )
-}
 _MAX_EXPLAINED: Final = 200
 """Pods that are explained at once."""
 _MAX_WITH_REMEDIES: Final = 25
@@ -133,72 +113,20 @@ async def explain_live(
     ):
         listing = LiveListing(client, begin)
         pods = await listing.pods()
-        owners = await _owners_of(client, _possibly_meant(question.names, pods))
+        workloads = LiveWorkloads(client)
+        owners = await workloads.owners_of(possibly_meant(question.names, pods))
         try:
             found = _asked(question, AskedPods(pods, owners))
         except NoSuchPod as missing:
-            if (why := await _why_no_pods(client, missing.name)) is None:
-                raise
-            raise NoSuchPod(f"{missing.name} has no pods: {why}", missing.name) from missing
+            raise await workloads.explained(missing) from missing
         scores_matter = bool(question.nodes) or any(pod.node_name for pod in found)
         snapshot = await listing.snapshot(pods, found, assembly.loaded.wanted_kinds, scores_matter=scores_matter)
-        owners |= await _owners_of(client, found)
+        owners |= await workloads.owners_of(found)
         begin("explaining")
         fill(assembly, snapshot)
         answers = _explained(question, assembly.scheduler, AskedPods(pods, owners), found, now, listing.hidden)
         answers.notes += listing.notes
     return answers
-
-
-async def _why_no_pods(client: KubeClient, name: Name) -> str | None:
-    """Why the workload *name* has no pods, as its controller says; None if there is no such workload."""
-    kind = _WORKLOADS.get(name.kind)
-    if kind is None:
-        return None
-    try:
-        found = await get(client, kind, name.name, namespace=name.namespace)
-    except ApiError:
-        return None
-    for condition in (found.status or {}).get("conditions") or ():
-        if condition.get("type") in ("ReplicaFailure", "Failed", "Suspended") and condition.get("status") == "True":
-            return str(condition.get("message") or condition.get("reason"))
-    replicas = (found.spec or {}).get("replicas", 1)
-    return "it wants none" if replicas == 0 else "its controller has made none, and does not say why"
-
-
-def _possibly_meant(names: Iterable[Name], pods: Collection[Pod]) -> list[Pod]:
-    """Pods that may be of a Deployment or a CronJob that is asked about, by the names of their controllers."""
-    keys = {pod.key for pod in pods}
-    wanted = [
-        (name.namespace, f"{name.name}-")
-        for name in names
-        if name.kind in ("CronJob", "Deployment")
-        or (name.kind == "Pod" and f"{name.namespace}/{name.name}" not in keys)
-    ]
-    found = []
-    for pod in pods if wanted else ():
-        controller = controller_of(pod)
-        if controller is not None and any(
-            pod.namespace == namespace and controller.name.startswith(prefix) for namespace, prefix in wanted
-        ):
-            found.append(pod)
-    return found
-
-
-async def _owners_of(client: KubeClient, pods: Iterable[Pod]) -> dict[tuple[str, str, str], Any]:
-    """What may stand between *pods* and their workloads, by kind, namespace and name."""
-    owners: dict[tuple[str, str, str], Any] = {}
-    for pod in pods:
-        controller = controller_of(pod)
-        kind = _OWNERS.get(controller.kind) if controller is not None else None
-        if controller is None or kind is None or (controller.kind, pod.namespace, controller.name) in owners:
-            continue
-        try:
-            owner = await get(client, kind, controller.name, namespace=pod.namespace)
-        except ApiError:
-            owner = None  # gone, or not to be seen: then the controller itself is the workload
-        owners[controller.kind, pod.namespace, controller.name] = owner
-    return owners
 
 
 async def explain_manifests(
@@ -252,7 +180,7 @@ def explain_settled(question: Question, store: ObjectStore, scheduler: Scheduler
 def _owners(objects: Objects) -> dict[tuple[str, str, str], Any]:
     return {
         (kind, one.metadata.namespace, one.metadata.name): one
-        for kind, listed in _OWNERS.items()
+        for kind, listed in OWNERS.items()
         for one in objects(listed)
     }
 

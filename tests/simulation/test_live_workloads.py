@@ -1,0 +1,138 @@
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simulator_thread import Simulator, simulator_in_thread
+
+from trio_sched.cli.main import main
+from trio_sched.simulator.manifests.manifest_checks import check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.manifests.scenario import populate
+
+Capture = pytest.CaptureFixture[str]
+
+TEMPLATE = {
+    "metadata": {"labels": {"app": "x"}},
+    "spec": {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"memory": "64Gi"}}}]},
+}
+
+
+def deployment(name: str, **spec: Any) -> dict[str, Any]:
+    selector = {"matchLabels": {"app": "x"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"selector": selector, "template": TEMPLATE, **spec},
+    }
+
+
+def cron_job(name: str, **spec: Any) -> dict[str, Any]:
+    template = {"spec": {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": template, **spec},
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Simulator]:
+    objects = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "9"}}},
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("shop", "billing")),
+        deployment("web"),
+        deployment("asleep", replicas=0),
+        cron_job("yearly"),
+        cron_job("paused", suspend=True),
+    ]
+    with simulator_in_thread() as simulator:
+        simulator.call(populate, simulator.server, check_manifests([Manifest(one) for one in objects]).manifests)
+        until = time.monotonic() + 10
+        while not simulator.call(lambda: list(simulator.server.store.collection("pods").in_order())):
+            assert time.monotonic() < until, "the deployment has got no pod"
+        yield simulator
+
+
+@pytest.fixture
+def kubeconfig(cluster: Simulator, tmp_path: Path) -> str:
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(cluster.kubeconfig()))
+    return str(path)
+
+
+def refused(capsys: Capture, kubeconfig: str, words: str) -> str:
+    """What is said of names that no pod has."""
+    assert main(["explain", "--kubeconfig", kubeconfig, *words.split()]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err.removeprefix("Error: ").removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("-n shop deployment/asleep", "deployment shop/asleep has no pods: it wants none"),
+        ("-n shop cronjob/paused", "cronjob shop/paused has no pods: it is suspended"),
+        (
+            "-n shop cronjob/yearly",
+            "cronjob shop/yearly has no pods: none of its jobs is running; it makes one when it is time",
+        ),
+        (
+            "-n shop deployment/asleeep",
+            "there is no pod of deployment shop/asleeep; did you mean deployment shop/asleep?",
+        ),
+        ("-n shop cronjob/yeerly", "there is no pod of cronjob shop/yeerly; did you mean cronjob shop/yearly?"),
+        ("-n shop deployment/weeb", "there is no pod of deployment shop/weeb; did you mean deployment shop/web?"),
+        ("-n biling invoices", "there is no pod biling/invoices; did you mean namespace billing?"),
+        ("-n billing invoices", "there is no pod billing/invoices"),
+    ],
+)
+def test_what_has_no_pods_is_looked_up_or_named_by_what_is_near(
+    words: str, error: str, kubeconfig: str, capsys: Capture
+) -> None:
+    assert refused(capsys, kubeconfig, words) == error
+
+
+def test_the_pods_of_a_deployment_are_found(kubeconfig: str, capsys: Capture) -> None:
+    assert main(["explain", "--kubeconfig", kubeconfig, "-n", "shop", "deployment/web"]) == 1
+    assert capsys.readouterr().out.startswith("shop/web-")
+
+
+@pytest.mark.parametrize(
+    ("words", "resource", "error"),
+    [
+        (
+            "deployment/web",
+            "replicasets",
+            "the pods of deployment shop/web cannot be found, because you may not read the replicasets between them: "
+            "not you; ask for the right to get replicasets, or name a pod",
+        ),
+        (
+            "statefulset/db",
+            "statefulsets",
+            "no pod of statefulset shop/db is seen, and you may not read it: not you; "
+            "ask for the right to get statefulsets, or name a pod",
+        ),
+    ],
+)
+def test_a_kind_that_may_not_be_read_is_named_with_the_right_that_is_missing(
+    words: str, resource: str, error: str, cluster: Simulator, kubeconfig: str, capsys: Capture
+) -> None:
+    faults = cluster.server.faults
+    cluster.call(
+        lambda: faults.fail_next(1, verb="get", resource=resource, code=403, reason="Forbidden", message="not you")
+    )
+    assert refused(capsys, kubeconfig, f"-n shop {words}") == error
+
+
+def test_names_that_may_not_be_listed_are_not_suggested(cluster: Simulator, kubeconfig: str, capsys: Capture) -> None:
+    faults = cluster.server.faults
+    for resource in ("deployments", "namespaces"):
+        cluster.call(lambda name=resource: faults.fail_next(1, verb="list", resource=name, code=403))
+    error = refused(capsys, kubeconfig, "-n shopp deployment/asleeep")
+    assert error == "there is no pod of deployment shopp/asleeep; did you mean namespace shop?"

@@ -1,0 +1,148 @@
+"""Workloads of a running cluster: which of them a pod belongs to, and why one that is asked about has no pods."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from attrs import define, evolve, field
+
+from trio_sched.errors import nearest_name
+from trio_sched.explanation.commands import controller_of
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.decoding.decoding import Page
+from trio_sched.kube_client.errors import ApiError, Forbidden
+from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.verbs import get, list_pages
+from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.workload import ReplicaSet
+from trio_sched.simulation.asked_pods import Name, NoSuchPod
+
+OWNERS: Final[Mapping[str, Kind[Any]]] = {
+    "Job": Kind(group="batch", version="v1", plural="jobs", namespaced=True, type=ReplicaSet),
+    "ReplicaSet": Kind(group="apps", version="v1", plural="replicasets", namespaced=True, type=ReplicaSet),
+}
+"""What may stand between a pod and its workload; only the metadata are read."""
+_BEHIND: Final[Mapping[str, str]] = {"CronJob": "Job", "Deployment": "ReplicaSet"}
+"""Workload → what stands between it and its pods."""
+_WORKLOADS: Final[Mapping[str, Kind[Any]]] = {
+    kind: Kind(group=group, version="v1", plural=f"{kind.lower()}s", namespaced=True, type=AnyObject)
+    for kind, group in (
+        ("CronJob", "batch"),
+        ("DaemonSet", "apps"),
+        ("Deployment", "apps"),
+        ("Job", "batch"),
+        ("ReplicaSet", "apps"),
+        ("ReplicationController", ""),
+        ("StatefulSet", "apps"),
+    )
+}
+_NAMESPACES: Final = Kind(version="v1", plural="namespaces", namespaced=False, type=AnyObject)
+
+
+def possibly_meant(names: Iterable[Name], pods: Collection[Pod]) -> list[Pod]:
+    """Pods that may be of a Deployment or a CronJob that is asked about, by the names of their controllers."""
+    keys = {pod.key for pod in pods}
+    wanted = [
+        (name.namespace, f"{name.name}-")
+        for name in names
+        if name.kind in _BEHIND or (name.kind == "Pod" and f"{name.namespace}/{name.name}" not in keys)
+    ]
+    found = []
+    for pod in pods if wanted else ():
+        controller = controller_of(pod)
+        if controller is not None and any(
+            pod.namespace == namespace and controller.name.startswith(prefix) for namespace, prefix in wanted
+        ):
+            found.append(pod)
+    return found
+
+
+@define(eq=False)
+class LiveWorkloads:
+    """Looks workloads up with the rights of whoever asks."""
+
+    client: KubeClient
+    _refused: dict[str, Forbidden] = field(factory=dict, init=False)
+    """Kind → what the server said when one of the kind that stands behind a pod was not to be read."""
+
+    async def owners_of(self, pods: Iterable[Pod]) -> dict[tuple[str, str, str], Any]:
+        """What may stand between *pods* and their workloads, by kind, namespace and name."""
+        owners: dict[tuple[str, str, str], Any] = {}
+        for pod in pods:
+            controller = controller_of(pod)
+            kind = OWNERS.get(controller.kind) if controller is not None else None
+            if controller is None or kind is None or (controller.kind, pod.namespace, controller.name) in owners:
+                continue
+            owner = None  # gone, or not to be seen: then the controller itself is the workload
+            try:
+                owner = await get(self.client, kind, controller.name, namespace=pod.namespace)
+            except Forbidden as refused:
+                self._refused[controller.kind] = refused
+            except ApiError:
+                pass
+            owners[controller.kind, pod.namespace, controller.name] = owner
+        return owners
+
+    async def explained(self, missing: NoSuchPod) -> NoSuchPod:
+        """*missing*, with what the workload itself says, which right is missing, or what may be meant."""
+        name = missing.name
+        if (refused := self._refused.get(_BEHIND.get(name.kind, ""))) is not None:
+            between = OWNERS[_BEHIND[name.kind]].plural
+            return NoSuchPod(
+                f"the pods of {name} cannot be found, because you may not read the {between} between them: {refused}; "
+                f"ask for the right to get {between}, or name a pod",
+                name,
+            )
+        kind = _WORKLOADS.get(name.kind)
+        if kind is not None:
+            try:
+                why = _why_no_pods(name, await get(self.client, kind, name.name, namespace=name.namespace))
+            except Forbidden as refused:
+                right = f"ask for the right to get {kind.plural}, or name a pod"
+                return NoSuchPod(f"no pod of {name} is seen, and you may not read it: {refused}; {right}", name)
+            except ApiError:
+                pass  # there is none, or nothing is known of it
+            else:
+                return NoSuchPod(f"{name} has no pods: {why}", name)
+        if missing.near:
+            return missing
+        meant = await self._nearest(name, kind)
+        return NoSuchPod(f"{missing}; did you mean {meant}?", name, near=meant) if meant else missing
+
+    async def _nearest(self, name: Name, kind: Kind[Any] | None) -> str:
+        """What of the cluster has no pods and may be meant: a workload of that kind, or a namespace."""
+        if kind is not None:
+            near = nearest_name(name.name, await self._names(kind, name.namespace))
+            if near is not None:
+                return str(evolve(name, name=near))
+        namespaces = await self._names(_NAMESPACES)
+        near = None if name.namespace in namespaces else nearest_name(name.namespace, namespaces)
+        return "" if near is None else f"namespace {near}"
+
+    async def _names(self, kind: Kind[Any], namespace: str = "") -> set[str]:
+        """The names of all objects of a kind; none if these may not be listed."""
+        found: set[str] = set()
+
+        def take(page: Page[Any]) -> None:
+            found.update(one.metadata.name for one in page.objects)
+
+        try:
+            await list_pages(self.client, kind, take, namespace=namespace, metadata_only=True)
+        except ApiError:
+            return set()
+        return found
+
+
+def _why_no_pods(name: Name, found: AnyObject) -> str:
+    """Why a workload has no pods, as it or its controller says."""
+    spec = found.spec or {}
+    if spec.get("suspend") is True:
+        return "it is suspended"
+    for condition in (found.status or {}).get("conditions") or ():
+        if condition.get("type") in ("ReplicaFailure", "Failed", "Suspended") and condition.get("status") == "True":
+            return str(condition.get("message") or condition.get("reason"))
+    if name.kind == "CronJob":
+        return "none of its jobs is running; it makes one when it is time"
+    return "it wants none" if spec.get("replicas", 1) == 0 else "its controller has made none, and does not say why"
