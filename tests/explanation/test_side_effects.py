@@ -41,6 +41,73 @@ def test_a_pod_that_could_take_the_place_first_is_named() -> None:
     assert notes_of(nodes, [small, low, asked], asked)["uncordon a"] == ()
 
 
+def test_pods_that_could_take_the_place_together_are_named() -> None:
+    nodes = [node("a", cpu="4", unschedulable=True)]
+    asked = pod("asked", cpu="2")
+    pair = [pod(f"rival-{number}", cpu="1500m") for number in (1, 2)]
+    third = pod("third", cpu="1500m")
+    assert notes_of(nodes, [*pair, third, asked], asked)["uncordon a"] == (
+        "default/rival-1, default/rival-2, which are pending too, could take this place first",
+    )
+    assert notes_of(nodes, [pair[0], asked], asked)["uncordon a"] == ()
+
+
+def test_a_pod_whose_replacement_fits_elsewhere_is_moved() -> None:
+    """The other pod could be deleted as well, but what its controller makes in its place would be pending."""
+    movable = pod("movable", cpu="2", node_name="a", owner=owner_reference("ReplicaSet", "web"))
+    stuck = pod("stuck", cpu="1", memory="8Gi", node_name="b", owner=owner_reference("ReplicaSet", "db"))
+    asked = pod("asked", cpu="4", memory="10Gi")
+    nodes = [node("a", cpu="4"), node("b", cpu="4"), node("c", cpu="8", memory="4Gi")]
+    found = notes_of(nodes, [movable, stuck, asked], asked)
+    assert [title for title in found if title.startswith(("move", "delete"))] == [
+        "move default/movable from a to c",
+        "delete default/stuck",
+    ]
+    assert found["move default/movable from a to c"][-1].endswith("which would go to c")
+
+
+def test_a_pod_whose_replacement_could_come_back_first_is_not_said_to_move() -> None:
+    """The score of free CPU sends the replacement back to the larger node if it comes first."""
+    running = pod("running", cpu="1", node_name="a", owner=owner_reference("ReplicaSet", "web"))
+    asked = pod("asked", cpu="8")
+    found = notes_of([node("a", cpu="8"), node("b", cpu="2")], [running, asked], asked)
+    assert [title for title in found if title.startswith(("move", "delete"))] == ["delete default/running"]
+
+
+def test_two_replacements_do_not_go_to_one_place() -> None:
+    web = owner_reference("ReplicaSet", "web")
+    running = [pod(f"web-{number}", cpu="2", node_name="a", owner=web) for number in (1, 2)]
+    asked = pod("asked", cpu="4")
+    found = notes_of([node("a", cpu="4"), node("b", cpu="2")], [*running, asked], asked)
+    (notes,) = [notes for title, notes in found.items() if title.startswith("delete")]
+    assert [note.rpartition("which would ")[2] for note in notes if "makes a new pod" in note] == [
+        "go to b",
+        "be pending",
+    ]
+
+
+def test_as_many_nodes_are_added_as_all_pods_of_the_workload_need() -> None:
+    web = owner_reference("ReplicaSet", "web")
+    pods = [pod(f"web-{number}", cpu="3", owner=web) for number in range(7)]
+    other = pod("other", cpu="4")
+    running = pod("running", cpu="6", node_name="a", owner=owner_reference("DaemonSet", "agents"))
+    found = notes_of([node("a", cpu="8", unschedulable=True)], [running, *pods, other], pods[3])
+    assert [title for title in found if "like" in title] == []  # of its 8 CPU one such node has 2 left
+
+    found = notes_of([node("a", cpu="7", unschedulable=True)], [*pods, other], pods[3])
+    added = {title: notes[0] for title, notes in found.items() if "like" in title}
+    assert list(added) == ["one more node like a (7 CPU, 16.0Gi)", "4 more nodes like a (7 CPU, 16.0Gi each)"]
+    assert added["4 more nodes like a (7 CPU, 16.0Gi each)"] == "then all 7 pods run that are pending like this one"
+
+    found = notes_of([node("a", cpu="7", unschedulable=True)], pods[:2], pods[0])
+    assert [title for title in found if "like" in title] == ["one more node like a (7 CPU, 16.0Gi)"]
+    assert found["one more node like a (7 CPU, 16.0Gi)"][0] == "then all 2 pods run that are pending like this one"
+
+    many = [pod(f"web-{number}", cpu="3", owner=web) for number in range(21)]
+    found = notes_of([node("a", cpu="7", unschedulable=True)], many, many[0])
+    assert [title for title in found if "like" in title] == ["one more node like a (7 CPU, 16.0Gi)"]
+
+
 def test_it_is_said_where_the_replacement_of_an_evicted_pod_would_go() -> None:
     running = pod("running", cpu="3", node_name="a", owner=owner_reference("ReplicaSet", "web"))
     asked = pod("asked", cpu="4")
@@ -52,7 +119,7 @@ def test_it_is_said_where_the_replacement_of_an_evicted_pod_would_go() -> None:
     assert stuck["delete default/running"][-1].endswith("which would be pending")
     bare = pod("bare", cpu="3", node_name="a")
     assert notes_of([node("a", cpu="4")], [bare, asked], asked)["delete default/bare"][-1] == (
-        "nothing makes default/bare anew"
+        "nothing recreates default/bare"
     )
 
 

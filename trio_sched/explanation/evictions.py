@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from attrs import evolve
+
 from trio_sched.explanation.analysis import Analysis
 from trio_sched.explanation.commands import controller_of, is_of
-from trio_sched.explanation.trial import Trial
+from trio_sched.explanation.side_effects import placed, replaced
+from trio_sched.explanation.trial import CannotApply, Trial
 from trio_sched.objects.metadata import OwnerReference
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, delete_pod, some_names
@@ -19,11 +22,16 @@ _NODES: Final = 100
 """Nodes on which victims are looked for, those with the fewest pods first."""
 _SHOWN: Final = 2
 """Nodes whose victims are tried."""
+_MOVES: Final = 5
+"""Nodes whose victims are tried to be moved."""
 _MOST_VICTIMS: Final = 10
 
 
 def evictions(analysis: Analysis, trial: Trial) -> Iterator[Change]:
-    """Changes that delete pods of one node, the mildest first: those that are ending anyway, then others."""
+    """Changes that delete pods of one node: those that are ending anyway, then those that move, then others.
+
+    A pod moves if its controller certainly makes another that runs elsewhere.
+    """
     ending = trial.victims(_ending, most_nodes=_NODES)
     for _name, victims in sorted(ending.items(), key=_severity)[:1]:
         pods = victims.pods
@@ -33,9 +41,40 @@ def evictions(analysis: Analysis, trial: Trial) -> Iterator[Change]:
         )
     owner = controller_of(trial.pod)
     found = trial.victims(partial(_evictable, owner=owner), most_nodes=_NODES)
-    candidates = [one for one in found.items() if 0 < len(one[1].pods) <= _MOST_VICTIMS]
-    for _name, victims in sorted(candidates, key=_severity)[:_SHOWN]:
-        yield _deletion(victims)
+    candidates = sorted((one for one in found.items() if 0 < len(one[1].pods) <= _MOST_VICTIMS), key=_severity)
+    moved: Victims | None = None
+    for name, victims in candidates[:_MOVES]:
+        targets = _targets(trial, victims)
+        if targets is not None:
+            moved = victims
+            yield _move(name, victims, targets)
+            break
+    for _name, victims in candidates[:_SHOWN]:
+        if victims is not moved:
+            yield _deletion(victims)
+
+
+def _targets(trial: Trial, victims: Victims) -> list[str] | None:
+    """The nodes to which *victims* would move, each of them; None if not all of them certainly would.
+
+    The pods that controllers make in their place may be decided on before the pod in question or after it: both must
+    find room either way, and the replacements must not come back.
+    """
+    try:
+        with trial.made(Change(title="", edits=tuple(map(delete_pod, victims.pods)))):
+            with replaced(trial, victims.pods) as targets:
+                first = trial.now().node_name
+            if not first or not all(targets):
+                return None
+            with placed(trial, trial.pod, first), replaced(trial, victims.pods) as later:
+                return [one for one in targets if one] if later == targets else None
+    except CannotApply:
+        return None
+
+
+def _move(name: str, victims: Victims, targets: Sequence[str]) -> Change:
+    moves = [f"{pod.key} from {name} to {target}" for pod, target in zip(victims.pods, targets, strict=True)]
+    return evolve(_deletion(victims), title=f"move {some_names(moves)}")
 
 
 def _severity(candidate: tuple[str, Victims]) -> tuple[object, ...]:

@@ -1,14 +1,20 @@
-"""One more node like those of a pool, with the pods that its DaemonSets would put there."""
+"""More nodes like those of a pool, as few as are needed, with the pods that its DaemonSets would put there."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import count, islice
 from typing import Any, Final
 
+from attrs import evolve
 from msgspec import structs
 
+from trio_sched.engine.evaluation.decision import ScheduleResult
 from trio_sched.explanation.analysis import Analysis
-from trio_sched.explanation.trial import Trial
+from trio_sched.explanation.commands import controller_of, is_of
+from trio_sched.explanation.side_effects import placed
+from trio_sched.explanation.trial import CannotApply, Trial
 from trio_sched.objects.amount_text import amount_text
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
@@ -29,20 +35,24 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 _OF_CONTROLLERS: Final = "node.kubernetes.io/"
 _MAX_POOLS: Final = 8
 _MAX_SHOWN: Final = 2
+_MOST_NODES: Final = 10
+"""So many nodes are added at most."""
+_MOST_SIBLINGS: Final = 100
+"""For more pods that are pending together nobody counts nodes."""
 
 
 def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
-    """Changes that add a node, of the most common pools first."""
+    """Changes that add nodes, of the most common pools first."""
     pools: dict[Hashable, list[int]] = {}
     for position, node in enumerate(analysis.nodes):
         pools.setdefault(pool_of(node.node), []).append(position)
     common = sorted(pools.items(), key=lambda one: -len(one[1]))[:_MAX_POOLS]
-    helping = 0
+    siblings, helping = _siblings(trial), 0
     for pool, positions in common:
         model = analysis.nodes.node(positions[0])
-        change = _addition(model, pool, trial)
+        change = _addition(model, pool, trial, 1)
         if trial.would_help(change):
-            yield change
+            yield from _with_siblings(model, pool, trial, change, siblings if not helping else [])
             helping += 1
             if helping == _MAX_SHOWN:
                 return
@@ -63,27 +73,87 @@ def pool_of(node: Node) -> Hashable:
     return (amounts, pods, labels, node.spec.taints)
 
 
-def _addition(model: NodeView, pool: Hashable, trial: Trial) -> Change:
-    name = _free_name(model.name, trial)
+def _with_siblings(
+    model: NodeView, pool: Hashable, trial: Trial, one: Change, siblings: Sequence[Pod]
+) -> Iterator[Change]:
+    """The addition of *one* node, and that with which all of *siblings* run, if there are some and it is found."""
+    for_all = _for_all(model, pool, trial, siblings) if 1 < len(siblings) <= _MOST_SIBLINGS else None
+    note = f"then all {len(siblings)} pods run that are pending like this one"
+    if for_all is None:
+        yield one
+    elif for_all.title == one.title:
+        yield evolve(one, note=note)
+    else:
+        yield one
+        yield evolve(for_all, note=note)
+
+
+def _for_all(model: NodeView, pool: Hashable, trial: Trial, pods: Sequence[Pod]) -> Change | None:
+    """The smallest addition of at most `_MOST_NODES` nodes with which all of *pods* run; None if that is not enough."""
+    too_few, enough, found = 0, _MOST_NODES + 1, None
+    number = _MOST_NODES  # first, because then there is nothing to search for where it does not help
+    while enough - too_few > 1:
+        change = _addition(model, pool, trial, number)
+        if _all_run(change, trial, pods):
+            enough, found = number, change
+        elif number == _MOST_NODES:
+            return None
+        else:
+            too_few = number
+        number = (too_few + enough) // 2
+    return found
+
+
+def _all_run(change: Change, trial: Trial, pods: Sequence[Pod]) -> bool:
+    try:
+        with trial.made(change), ExitStack() as stack:
+            for pod in pods:
+                decision = trial.scheduler.try_pod(pod)
+                if not isinstance(decision, ScheduleResult):
+                    return False
+                stack.enter_context(placed(trial, pod, decision.node_name))
+    except CannotApply:
+        return False
+    return True
+
+
+def _siblings(trial: Trial) -> list[Pod]:
+    """The pod and the pending pods that its controller has made, too, or that are of its group."""
+    pod, owner = trial.pod, controller_of(trial.pod)
+    others = [
+        one
+        for one in trial.scheduler.cache.unassigned.pods()
+        if one.uid != pod.uid
+        and one.scheduler_name == pod.scheduler_name
+        and (is_of(owner, one) or (pod.group_key and one.group_key == pod.group_key))
+    ]
+    return [pod, *others]
+
+
+def _addition(model: NodeView, pool: Hashable, trial: Trial, number: int) -> Change:
     amounts, _pods = node_amounts(model.node)
     size = f"{amount_text('cpu', amounts.cpu_milli)} CPU, {amount_text('memory', amounts.memory_bytes)}"
     like = f"pool {pool}" if isinstance(pool, str) else model.name
-    edits = [Edit(kind="Node", name=name, apply=lambda _none: _copy(model.node, name))]
+    edits = [edit for name in islice(_free_names(model.name, trial), number) for edit in _copies(model, name, trial)]
+    what = "one more node" if number == 1 else f"{number} more nodes"
+    return Change(title=f"{what} like {like} ({size}{' each' if number > 1 else ''})", edits=tuple(edits))
+
+
+def _copies(model: NodeView, name: str, trial: Trial) -> Iterator[Edit]:
+    """A node called *name* like *model*, and what comes with it."""
+    yield Edit(kind="Node", name=name, apply=lambda _none: _copy(model.node, name))
     for pod in model.pods:
         if any(one.kind == "DaemonSet" and one.controller for one in pod.metadata.owner_references or ()):
-            edits.append(_copied_pod(pod, name))
+            yield _copied_pod(pod, name)
     known = trial.scheduler.object_cache
     csi_node: CSINode | None = known.get("CSINode", model.name) if "CSINode" in known.kinds else None
     if csi_node is not None:
-        edits.append(Edit(kind="CSINode", name=name, apply=lambda _none: _renamed(csi_node, name)))
-    return Change(title=f"one more node like {like} ({size})", edits=tuple(edits))
+        yield Edit(kind="CSINode", name=name, apply=lambda _none: _renamed(csi_node, name))
 
 
-def _free_name(name: str, trial: Trial) -> str:
-    number = 1
-    while f"{name}-new-{number}" in trial.scheduler.cache.table.row_of:
-        number += 1
-    return f"{name}-new-{number}"
+def _free_names(name: str, trial: Trial) -> Iterator[str]:
+    names = (f"{name}-new-{number}" for number in count(1))
+    return (one for one in names if one not in trial.scheduler.cache.table.row_of)
 
 
 def _copy(model: Node, name: str) -> Node:

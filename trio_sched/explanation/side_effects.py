@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from msgspec import structs
@@ -12,6 +12,7 @@ from trio_sched.engine.evaluation.decision import ScheduleResult
 from trio_sched.explanation.commands import controller_of
 from trio_sched.explanation.trial import EditedObject, Trial, without_node
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.clauses import some_names
 
 _MAX_RIVALS: Final = 20
 """Other pending pods that are looked at."""
@@ -26,54 +27,85 @@ def side_effects(trial: Trial, edited: list[EditedObject], pod: Pod, node_name: 
         pod: the pod in question, as the change leaves it.
         node_name: where it would run.
     """
-    rival = _rival(trial, pod, node_name)
-    if rival is not None:
-        yield f"{rival.key}, which is pending too, could take this place first"
-    with _placed(trial, pod, node_name):
-        for one in edited:
-            if one.kind == "Pod" and one.new is None and one.old.metadata.deletion_timestamp is None:
-                yield from _moved(trial, one.old)
+    rivals = _rivals(trial, pod, node_name)
+    if rivals:
+        are = "is" if len(rivals) == 1 else "are"
+        yield f"{some_names([one.key for one in rivals])}, which {are} pending too, could take this place first"
+    victims = [one.old for one in edited if _is_eviction(one)]
+    with placed(trial, pod, node_name), replaced(trial, victims) as replacements:
+        for victim, went_to in zip(victims, replacements, strict=True):
+            yield from _said_of_replacement(victim, went_to)
 
 
-def _moved(trial: Trial, victim: Pod) -> Iterator[str]:
-    """Where the pod would go that its controller makes in place of *victim*."""
+def _is_eviction(one: EditedObject) -> bool:
+    return one.kind == "Pod" and one.new is None and one.old.metadata.deletion_timestamp is None
+
+
+def _said_of_replacement(victim: Pod, went_to: str | None) -> Iterator[str]:
     controller = controller_of(victim)
     if controller is None:
-        yield f"nothing makes {victim.key} anew"
-        return
-    metadata = structs.replace(victim.metadata, uid=f"{victim.uid}-anew", name=f"{victim.name}-anew")
-    again = without_node(structs.replace(victim, metadata=metadata))
-    if again.scheduler_name not in trial.scheduler.profiles:
-        return
-    decision = trial.scheduler.try_pod(again)
-    made = f"{controller.kind} {controller.name} makes a new pod in place of {victim.key}"
-    if isinstance(decision, ScheduleResult):
-        yield f"{made}, which would go to {decision.node_name}"
-    else:
-        yield f"{made}, which would be pending"
-
-
-def _rival(trial: Trial, pod: Pod, node_name: str) -> Pod | None:
-    """A pending pod of at least the same priority that would take the place of *pod*, and leave none for it."""
-    scheduler, looked_at = trial.scheduler, 0
-    for other in scheduler.cache.unassigned.pods():
-        if other.uid == pod.uid or other.priority < pod.priority or other.scheduler_name not in scheduler.profiles:
-            continue
-        if other.spec.scheduling_gates:
-            continue
-        looked_at += 1
-        if looked_at > _MAX_RIVALS:
-            return None
-        decision = scheduler.try_pod(other)
-        if isinstance(decision, ScheduleResult) and decision.node_name == node_name:
-            with _placed(trial, other, node_name):
-                if not isinstance(scheduler.try_pod(pod), ScheduleResult):
-                    return other
-    return None
+        yield f"nothing recreates {victim.key}"
+    elif went_to is not None:
+        made = f"{controller.kind} {controller.name} makes a new pod in place of {victim.key}"
+        yield f"{made}, which would {f'go to {went_to}' if went_to else 'be pending'}"
 
 
 @contextmanager
-def _placed(trial: Trial, pod: Pod, node_name: str) -> Iterator[None]:
+def replaced(trial: Trial, victims: Iterable[Pod]) -> Iterator[list[str | None]]:
+    """The pods that controllers make in place of *victims* are on nodes while in the block.
+
+    They are placed one after the other. Gives where each of them is: empty if it is pending, None if nothing recreates
+    the pod, or another scheduler places it.
+    """
+    found: list[str | None] = []
+    with ExitStack() as stack:
+        for victim in victims:
+            if controller_of(victim) is None or victim.scheduler_name not in trial.scheduler.profiles:
+                found.append(None)
+                continue
+            metadata = structs.replace(victim.metadata, uid=f"{victim.uid}-next", name=f"{victim.name}-next")
+            replacement = without_node(structs.replace(victim, metadata=metadata))
+            decision = trial.scheduler.try_pod(replacement)
+            node_name = decision.node_name if isinstance(decision, ScheduleResult) else ""
+            if node_name:
+                stack.enter_context(placed(trial, replacement, node_name))
+            found.append(node_name)
+        yield found
+
+
+def _rivals(trial: Trial, pod: Pod, node_name: str) -> list[Pod]:
+    """Pending pods of at least the same priority that together take the place of *pod*, and leave none for it.
+
+    They are placed one after the other, those of the highest priority first, until *pod* fits nowhere; given are those
+    that are on its node then.
+    """
+    scheduler, there = trial.scheduler, []
+    others = [one for one in scheduler.cache.unassigned.pods() if _may_come_first(trial, one, pod)]
+    others.sort(key=lambda one: (-one.priority, one.metadata.creation_timestamp or ""))
+    with ExitStack() as stack:
+        for other in others[:_MAX_RIVALS]:
+            decision = scheduler.try_pod(other)
+            if not isinstance(decision, ScheduleResult):
+                continue
+            stack.enter_context(placed(trial, other, decision.node_name))
+            if decision.node_name == node_name:
+                there.append(other)
+                if not isinstance(scheduler.try_pod(pod), ScheduleResult):
+                    return there
+    return []
+
+
+def _may_come_first(trial: Trial, other: Pod, pod: Pod) -> bool:
+    return (
+        other.uid != pod.uid
+        and other.priority >= pod.priority
+        and other.scheduler_name in trial.scheduler.profiles
+        and not other.spec.scheduling_gates
+    )
+
+
+@contextmanager
+def placed(trial: Trial, pod: Pod, node_name: str) -> Iterator[None]:
     """*pod* is on the node while in the block."""
     cache = trial.scheduler.cache
     uid = f"{pod.uid}-placed"
