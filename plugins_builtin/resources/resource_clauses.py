@@ -67,6 +67,7 @@ def resource_clause(
     allocatable = nodes.allocatable_of(resource)
     free = allocatable - nodes.requested_of(resource)
     asked = amount_text(resource, amount, round_up=True)
+    unit = " CPU" if resource == "cpu" else ""
     is_offered = bool((allocatable > 0).any())
     meant = None if is_offered else nearest_name(resource, _offered(nodes))
 
@@ -83,14 +84,15 @@ def resource_clause(
             return f"{text}; {np.count_nonzero(nodes.allocatable_of(meant) > 0)} offer {meant}"
         where = _relevant(otherwise)
         best = _best(free, where)
-        text = f"it asks for {asked}, the most that is free is {amount_text(resource, max(int(free[best]), 0))}"
+        most = amount_text(resource, max(int(free[best]), 0))
+        text = f"it asks for {asked}{unit}, the most that is free is {most}{unit}"
         text += f" ({nodes.name(best)})"
         if "/" in resource:
             text += f"; {np.count_nonzero(allocatable > 0)} node(s) offer it"
         largest = _best(allocatable, where)
         if amount > allocatable[largest]:
             has = amount_text(resource, int(allocatable[largest]))
-            text += f"; even the largest of these nodes has no more than {has} in all ({nodes.name(largest)})"
+            text += f"; even the largest of these nodes has no more than {has}{unit} in all ({nodes.name(largest)})"
         return text
 
     def changes(where: BoolArray) -> Iterator[Change]:

@@ -215,9 +215,25 @@ def _unbound(handle: Handle, claim: PersistentVolumeClaim) -> Clause:
         for one in ([near] if near else []) + [one.metadata.name for one in _classes_with_provisioner(handle)][:1]:
             if one != wanted:
                 yield evolve(_with_class(claim, one), corrects=one == near)
+        if reason == "StorageClassNotFound":
+            yield from _with_new_class(handle, wanted)
         yield from _with_volume(handle, claim, f"{name}-volume")
 
     return _clause(reason, name, text, changes)
+
+
+def _with_new_class(handle: Handle, name: str) -> Iterator[Change]:
+    """The class that is missing, like one that the cluster has."""
+    usable = _classes_with_provisioner(handle)
+    if not usable:
+        return
+    like = next((one for one in usable if _is_default(one)), usable[0])
+    made = replace_fields(like, metadata=ObjectMeta(name=name))
+    title = f"create the storage class {name} like {like.metadata.name}"
+    edit = Edit(kind="StorageClass", name=name, apply=lambda _none: made)
+    yield Change(
+        title=title, edits=(edit,), note=f"with the provisioner {like.provisioner}; parameters are yours to add"
+    )
 
 
 def _known(handle: Handle, found: StorageClass) -> str:

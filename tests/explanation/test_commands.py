@@ -4,6 +4,7 @@ from typing import Any
 
 from trio_sched.explanation.commands import Workload, commands
 from trio_sched.explanation.trial import EditedObject
+from trio_sched.objects.metadata import OwnerReference
 from trio_sched.plugin_api import Pod, Toleration, replace_fields
 from trio_sched.testing import node, pod
 
@@ -31,6 +32,17 @@ def test_labels_and_a_toleration_are_one_patch() -> None:
     (command,) = commands([edited("Pod", old, new)], old, None, ())
     assert command.startswith("""kubectl patch pod p -n default -p '{"metadata":{"labels":{"watts":"250"}},"spec":""")
     assert '"tolerations":[{"key":"gpu"' in command
+
+
+def test_a_cron_job_gets_the_change_and_the_job_that_is_there_too() -> None:
+    job = OwnerReference(api_version="batch/v1", kind="Job", name="train-1", uid="u", controller=True)
+    old = pod("train-1-x", owner=job)
+    change = edited("Pod", old, replace_fields(old, spec=replace_fields(old.spec, node_selector={"disk": "ssd"})))
+    of_cron_job, of_job = commands([change], old, Workload(kind="CronJob", name="train"), ())
+    template = '{"spec":{"nodeSelector":{"disk":"ssd"}}}'
+    patch = f'{{"spec":{{"jobTemplate":{{"spec":{{"template":{template}}}}}}}}}'
+    assert of_cron_job == f"kubectl patch cronjob train -n default -p '{patch}'"
+    assert of_job.startswith("kubectl get job train-1 -n default -o json | kubectl patch --local -f - -o json -p ")
 
 
 def test_tolerations_that_every_pod_gets_are_not_written_into_templates() -> None:

@@ -37,6 +37,8 @@ _TEMPLATES: Final = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "Replica
 """Kinds whose template of pods can be changed."""
 _KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 """Those that do not replace a pending pod when the template changes."""
+REPLACES_PODS: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
+"""Those that replace all of their pods when the template changes."""
 _TOLERATED_BY_ALL: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _TOLERATION_SECONDS: Final = 300
 """What the admission plugin DefaultTolerationSeconds gives to every pod."""
@@ -110,20 +112,31 @@ def _of_pod(kubectl: str, one: EditedObject, workload: Workload | None) -> Itera
             given = {key: value for key, value in changed.items() if value}
             yield f"{kubectl} patch pod {name}{where} -p {_patch(given)}"
     elif workload is not None and workload.kind == "Job":
+        yield _of_job(kubectl, workload.name, where, _of_template(patch.whole))
+    elif workload is not None and workload.kind == "CronJob":
         template = _of_template(patch.whole)
-        metadata: Json = {**template.get("metadata", {})}
-        metadata["labels"] = {**metadata.get("labels", {}), **dict.fromkeys(_OF_JOBS)}
-        job: Json = {"spec": {"selector": None, "template": {**template, "metadata": metadata}}}
-        yield _anew(kubectl, f"job {shlex.quote(workload.name)}{where}", job)
+        text = _patch({"spec": {"jobTemplate": {"spec": {"template": template}}}})
+        yield f"{kubectl} patch cronjob {shlex.quote(workload.name)}{where} -p {text}"
+        job = controller_of(one.old)
+        if job is not None and job.kind == "Job":  # the one that is there keeps its template
+            yield _of_job(kubectl, job.name, where, template)
     elif workload is not None:
         yield f"# pods of a {workload.kind} get this with the next ones, once its template has"
         yield f"# {json.dumps(_of_template(patch.whole))}"
     else:
-        yield _anew(kubectl, f"pod {name}{where}", patch.whole)
+        yield _recreated(kubectl, f"pod {name}{where}", patch.whole)
 
 
-def _anew(kubectl: str, what: str, patch: Json, flags: str = "") -> str:
-    """Deletes an object and makes it anew, with a patch."""
+def _of_job(kubectl: str, name: str, where: str, template: Json) -> str:
+    """Recreates a Job, whose template cannot be changed."""
+    metadata: Json = {**template.get("metadata", {})}
+    metadata["labels"] = {**metadata.get("labels", {}), **dict.fromkeys(_OF_JOBS)}
+    job: Json = {"spec": {"selector": None, "template": {**template, "metadata": metadata}}}
+    return _recreated(kubectl, f"job {shlex.quote(name)}{where}", job)
+
+
+def _recreated(kubectl: str, what: str, patch: Json, flags: str = "") -> str:
+    """Deletes an object and creates it again, with a patch."""
     local = f"{kubectl} patch --local -f - -o json{flags} -p {_patch(patch)}"
     return f"{kubectl} get {what} -o json | {local} | {kubectl} replace --force -f -"
 
@@ -178,7 +191,7 @@ def _of_object(kubectl: str, one: EditedObject) -> str:
         wait = f"{kubectl} wait --for=delete {kind} {name}{where} --timeout=5m"
         return f"{wait} && echo {_patch(manifest(one))} | {kubectl} apply -f -"
     if one.recreate:
-        return _anew(kubectl, f"{kind} {name}{where}", patch_of(one.old, one.new), " --type=merge")
+        return _recreated(kubectl, f"{kind} {name}{where}", patch_of(one.old, one.new), " --type=merge")
     return f"{kubectl} patch {kind} {name}{where} --type=merge -p {_patch(patch_of(one.old, one.new))}"
 
 

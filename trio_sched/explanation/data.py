@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from trio_sched.engine.evaluation.pod_explanation import NodeScore, PodExplanation
 from trio_sched.explanation.analysis import Analysis, FailingClause
-from trio_sched.explanation.commands import Workload, commands, manifest
+from trio_sched.explanation.commands import REPLACES_PODS, Workload, commands, manifest
 from trio_sched.explanation.explanation import Explanation, NodeAnswer, Waiting
 from trio_sched.explanation.patches import patch_of
 from trio_sched.explanation.remedies import Remedy
@@ -203,10 +203,19 @@ def _remedy(remedy: Remedy, pod: Pod, workload: Workload | None, context: Sequen
         "node": None if is_new else outcome.node_name,
         "touches": "".join(part.capitalize() for part in remedy.touches.name.split("_")),
         "evicts": [victim.key for victim in outcome.victims],
-        "notes": list(remedy.notes),
+        "notes": [*_template_notes(remedy, pod, workload), *remedy.notes],
         "edits": [_edit(one) for one in remedy.edited],
         "commands": commands(remedy.edited, pod, workload, context),
     }
+
+
+def _template_notes(remedy: Remedy, pod: Pod, workload: Workload | None) -> Iterator[str]:
+    """What the command does besides, if it changes the template of the pod's workload."""
+    is_of_pod = any(
+        one.kind == "Pod" and (one.namespace, one.name) == (pod.namespace, pod.name) for one in remedy.edited
+    )
+    if workload is not None and is_of_pod and workload.kind in REPLACES_PODS:
+        yield f"the template changes, so {workload.kind} {workload.name} replaces all of its pods"
 
 
 def _edit(one: EditedObject) -> Json:

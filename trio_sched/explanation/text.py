@@ -6,7 +6,7 @@ It is written from the data that `trio_sched.explanation.data` makes, so a comma
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from attrs import frozen
@@ -84,7 +84,7 @@ def _lines(data: Json, layout: Layout) -> Iterator[str]:
         yield from _evidence(data, layout)
     else:
         yield from layout.wrapped(f"If it were scheduled now: {_funnel(data)} possible")
-        yield from _scores(data)
+        yield from _scores(data, layout)
         yield from _clauses(data)
     yield from _on_nodes(data, layout)
     yield from _remedies(data, layout)
@@ -184,19 +184,35 @@ def _on_node(answer: Json) -> str:
     return f"possible, with a score of {answer['total']}: {scores}"
 
 
-def _scores(data: Json) -> Iterator[str]:
-    """The best nodes, and those that were asked for, side by side."""
+def _scores(data: Json, layout: Layout) -> Iterator[str]:
+    """The best nodes, and those that were asked for, by plugin: those that score all of them alike are left out."""
     rows = data["scores"]
     if not rows:
         return
-    heads = [f"{one['plugin']}×{one['weight']}" for one in rows[0]["scores"]]
-    width = max(len(row["node"]) for row in rows) + 2
+    plugins = list(zip(*(row["scores"] for row in rows), strict=True))
+    telling = [scores for scores in plugins if len(rows) == 1 or len({one["score"] for one in scores}) > 1]
+    names = [f"{row['node']}*" if row["node"] == data["node"] else row["node"] for row in rows]
+    width = max(map(len, names)) + 1
+    table = [[f" {name:<{width}}", f"{row['total']:>5}"] for name, row in zip(names, rows, strict=True)]
+    head = [f" {'NODE':<{width}}", "TOTAL"]
+    for scores in telling:
+        title = f"{scores[0]['plugin']}×{scores[0]['weight']}"
+        if len("  ".join([*head, title])) > layout.width and len(head) > 1:
+            yield from _table(head, table)
+            head, table = head[:1], [line[:1] for line in table]
+        head.append(title)
+        for line, one in zip(table, scores, strict=True):
+            line.append(f"{one['score']:>{len(title)}}")
+    yield from _table(head, table)
+    alike = [scores[0] for scores in plugins if scores not in telling]
+    if alike:
+        same = ", ".join(f"{one['plugin']} {one['score']}×{one['weight']}" for one in alike)
+        yield from layout.wrapped(f"The same for all: {same}", first=" ", rest="   ")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield ""
-    yield "  ".join([f" {'NODE':<{width}}", "TOTAL", *heads])
-    for row in rows:
-        name = f"{row['node']}*" if row["node"] == data["node"] else row["node"]
-        cells = [f"{one['score']:>{len(head)}}" for one, head in zip(row["scores"], heads, strict=True)]
-        yield "  ".join([f" {name:<{width}}", f"{row['total']:>5}", *cells])
+    yield from ("  ".join(row) for row in (head, *rows))
 
 
 # --- what would help ------------------------------------------------------------------------------------------------

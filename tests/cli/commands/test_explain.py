@@ -11,9 +11,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from contrib.scenarios.pending_causes import node, pod
+from contrib.scenarios.pending_causes import claim, node, pod, storage_class
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.explanation.text import Layout, explanation_text
 
 Capture = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -250,6 +251,28 @@ def test_a_placed_pod_is_asked_why_it_is_there(dump: Path, capsys: Capture) -> N
     assert "\nNode n1: possible, with a score of " in capsys.readouterr().out
 
 
+def test_scores_fit_the_width_and_leave_out_plugins_that_do_not_tell_nodes_apart(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "dump.json"
+    labels = {"disk": "ssd"}
+    terms = [{"weight": 5, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}}]
+    prefers = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+    taint = {"key": "slow", "effect": "PreferNoSchedule"}
+    nodes = [node("one", labels=labels), node("a-node-with-a-name-of-40-characters-xxxx", memory="6Gi", taints=[taint])]
+    file.write_text(listed([*nodes, pod(requests={"cpu": "1", "memory": "2Gi"}, on="one", affinity=prefers)]))
+    _code, data = explained(capsys, "asked", "-f", str(file))
+    lines = explanation_text(data["explanations"][0], Layout(width=80)).splitlines()
+    heads = [line for line in lines if line.startswith(" NODE")]
+    assert len(heads) > 1
+    assert all("ImageLocality" not in line for line in heads)
+    assert max(map(len, lines)) <= 80
+    same = next(number for number, line in enumerate(lines) if "The same for all: " in line)
+    assert "ImageLocality 0×1" in " ".join(lines[same:])
+    for plugin in ("NodeAffinity", "TaintToleration", "NodeResourcesFit"):
+        assert sum(plugin in line for line in heads) == 1
+
+
 def test_all_nodes_are_named_on_request(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "dump.json"
     file.write_text(listed([*(node(f"node-{n}") for n in range(9)), pod(requests={"cpu": "16"})]))
@@ -386,6 +409,46 @@ def test_wrong_settings_are_no_answer(options: tuple[str, str], dump: Path, caps
 
 
 # --- how it is shown ------------------------------------------------------------------------------------------------
+
+
+def test_a_name_after_nodes_is_taken_for_a_pod_which_the_error_says(dump: Path, capsys: Capture) -> None:
+    code, said = refused(capsys, "web-abc-1", "--nodes", "n1", "-f", str(dump))
+    assert code == NOT_FOUND
+    assert said.endswith("Error: there is no pod default/n1 (--nodes takes no name; --node does)")
+
+
+@pytest.mark.parametrize("option", ["--kubeconfig", "--context"])
+def test_files_and_a_running_cluster_are_not_both_asked(
+    option: str, dump: Path, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = {"name": "s", "cluster": {"server": "https://192.0.2.1"}}
+    context = {"name": "s", "context": {"cluster": "s", "user": "s"}}
+    kubeconfig = {"current-context": "s", "contexts": [context], "clusters": [cluster], "users": [{"name": "s"}]}
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **kubeconfig}))
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    code, said = refused(capsys, "web", "-f", str(dump), option, {"--kubeconfig": str(file)}.get(option, "s"))
+    assert code == ExitCode.NO_ANSWER
+    assert "files and --kubeconfig or --context name two clusters; give one of them" in said
+
+
+def test_a_changed_template_of_a_deployment_is_said_to_replace_all_of_its_pods(dump: Path, capsys: Capture) -> None:
+    _code, data = explained(capsys, "web", "-f", str(dump))
+    notes = {remedy["title"]: remedy["notes"] for remedy in data["explanations"][0]["remedies"]}
+    assert notes["request memory ≤ 3.0Gi"][0] == "the template changes, so Deployment web replaces all of its pods"
+    assert not any("template" in note for title, said in notes.items() if "node like" in title for note in said)
+
+
+def test_a_storage_class_that_is_missing_can_be_created(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "dump.json"
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    objects = [node("n1"), storage_class("standard"), claim("data", of_class="fast"), pod(volumes=volumes)]
+    file.write_text(listed(objects))
+    _code, data = explained(capsys, "asked", "-f", str(file))
+    (remedy,) = [one for one in data["explanations"][0]["remedies"] if one["title"].startswith("create")]
+    assert remedy["title"] == "create the storage class fast like standard"
+    (command,) = remedy["commands"]
+    assert '"kind":"StorageClass","metadata":{"name":"fast"},"provisioner":"disk.test"' in command
 
 
 def test_the_first_three_lines_say_it(dump: Path, capsys: Capture) -> None:

@@ -131,6 +131,8 @@ def explain(
         context = _context(options)
         cluster = cluster_of(options, current_context=True)
         live = cluster.live
+        if live is not None and (cluster.files or cluster.demo):
+            raise click.UsageError("files and --kubeconfig or --context name two clusters; give one of them")
         default = namespace or (live.settings.namespace if live is not None else "") or "default"
         question = Question(
             settings=settings_of(config, feature_gates, selection_of(options)),
@@ -142,7 +144,7 @@ def explain(
         now = datetime.now(UTC)
         try:
             with shown_progress() as progress:
-                if live is not None and not cluster.files:
+                if live is not None:
                     answers = trio.run(explain_live, question, live.settings, now, progress.begin)
                 else:
                     manifests = cluster.load_dumped(say_on_stderr, progress.begin)
@@ -151,7 +153,8 @@ def explain(
                     else:  # manifests of pods that no scheduler has seen yet
                         answers = _simulated(question, [*manifests.dumped, *manifests.checked], now, progress)
         except* NoSuchPod as group:
-            raise _NotFound(str(first_leaf(group))) from None
+            text = str(first_leaf(group))
+            raise _NotFound(f"{text} (--nodes takes no name; --node does)" if every_node else text) from None
     _show(answers, output, every_node=every_node, listed=all_pending)
     return ExitCode.FAILURE if answers.is_pending else ExitCode.OK
 
