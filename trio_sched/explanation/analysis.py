@@ -223,8 +223,13 @@ def _of_status(plugin: str, answer: PluginAnswer, status: Status, fails: BoolArr
         cause=f"{plugin} says: {text}",
         changes=lambda _nodes: remedies,
     )
+    return clause_without_hook(clause, fails, plugin=plugin)
+
+
+def clause_without_hook(clause: Clause, fails: BoolArray, *, plugin: str = "", alone: int = 0) -> FailingClause:
+    """A requirement that no hook ``clauses`` has named: of a plugin without one, or of the scheduler itself."""
     hook = BoundHook(plugin, "clauses", lambda: None)
-    return FailingClause(plugin=plugin, clause=clause, hook=hook, fails=fails)
+    return FailingClause(plugin=plugin, clause=clause, hook=hook, fails=fails, alone=alone)
 
 
 def _kept_for_nominated(
@@ -243,4 +248,4 @@ def _kept_for_nominated(
     pods = Counter(one.pod.key for name in names for one in nominated[name])
     cause = f"place on {len(names)} of the nodes is kept for pods that are nominated there: {', '.join(list(pods)[:3])}"
     clause = Clause(reason="KeptForNominatedPods", title="place besides nominated pods", fails=kept, cause=cause)
-    return FailingClause(plugin="", clause=clause, hook=BoundHook("", "clauses", lambda: None), fails=kept)
+    return clause_without_hook(clause, kept)

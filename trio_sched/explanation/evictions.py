@@ -78,8 +78,13 @@ def _move(name: str, victims: Victims, targets: Sequence[str]) -> Change:
 
 
 def _severity(candidate: tuple[str, Victims]) -> tuple[object, ...]:
+    """Sorts the mildest first; unlike `Victims.cost` fewer pods come before pods of a lower priority.
+
+    Somebody decides on these deletions, whom the number of pods concerns more than their priorities.
+    """
     name, victims = candidate
-    return victims.pdb_violations, len(victims.pods), max(pod.priority for pod in victims.pods), name
+    violations, highest, _sum, count = victims.cost
+    return violations, count, highest, name
 
 
 def _evictable(node: NodeView, owner: OwnerReference | None) -> list[Pod]:

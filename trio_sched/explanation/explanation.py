@@ -9,10 +9,9 @@ from attrs import define, field, frozen
 from msgspec import structs
 
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
-from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import nearest_name
-from trio_sched.explanation.analysis import Analysis, FailingClause, analyse
+from trio_sched.explanation.analysis import Analysis, FailingClause, analyse, clause_without_hook
 from trio_sched.explanation.remedies import Remedies, find_remedies
 from trio_sched.explanation.trial import Outcome, Trial, without_node
 from trio_sched.explanation.wake_events import wake_events
@@ -133,7 +132,9 @@ def explain(
             found.outcome = trial.now(preempt=True)
             if remedies and not found.fits_now:
                 found.remedies = find_remedies(analysis, trial)
-            found.events = [] if unknown else wake_events(profile, _rejecting(found.blocking, analysis))
+            if not unknown:
+                hints = scheduler.queue.profiles[profile.name].hints
+                found.events = wake_events(hints, _rejecting(found.blocking, analysis))
         found.on_nodes = [_on_node(found, name) for name in scores_of]
     scheduler.invalidate_signatures()
     return found
@@ -166,8 +167,7 @@ def _unknown_scheduler(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> Fa
     everywhere = np.ones(len(analysis.nodes), dtype=np.bool_)
     alone = int(np.count_nonzero(analysis.passes))
     analysis.passes = ~everywhere
-    hook = BoundHook("", "clauses", lambda: None)
-    return FailingClause(plugin="", clause=clause, hook=hook, fails=everywhere, alone=alone)
+    return clause_without_hook(clause, everywhere, alone=alone)
 
 
 def _on_node(found: Explanation, name: str) -> NodeAnswer:

@@ -247,7 +247,7 @@ class Trial:
         found = scheduler.dry_run_preemption(pod, state, names, _CANDIDATES, self.budgets())
         if not found.candidates:
             return Outcome(message=decision.message)
-        name, victims = min(found.candidates.items(), key=lambda entry: _severity(*entry))
+        name, victims = min(found.candidates.items(), key=lambda one: (one[1].cost, one[0]))  # as DefaultPreemption
         return Outcome(node_name=name, victims=victims.pods, violations=victims.pdb_violations)
 
     def budgets(self) -> BudgetsByNamespace:
@@ -275,12 +275,6 @@ def _resolvable(statuses: NodeStatuses) -> list[str]:
         if status.code == Code.UNSCHEDULABLE
         for position in positions
     ]
-
-
-def _severity(name: str, victims: Victims) -> tuple[int, int, int, int, str]:
-    """Sorts the mildest eviction first: as DefaultPreemption chooses."""
-    priorities = [pod.priority for pod in victims.pods]
-    return victims.pdb_violations, max(priorities), sum(priorities), len(priorities), name
 
 
 def without_node(pod: Pod) -> Pod:

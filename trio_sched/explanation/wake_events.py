@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from trio_sched.engine.queue.queueing_hints import build_hint_table
-from trio_sched.engine.registry.profile import Profile
+from trio_sched.engine.queue.queueing_hints import HintTable
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
 
 _WORDS: Final = {
@@ -26,17 +25,16 @@ _WORDS: Final = {
 _MOST: Final = 4
 
 
-def wake_events(profile: Profile, plugins: Iterable[str]) -> list[str]:
+def wake_events(hints: HintTable, plugins: Iterable[str]) -> list[str]:
     """The events that *plugins*, which rejected a pod, wait for; of several kinds those of nodes and pods.
 
     Args:
-        profile: has the plugins.
+        hints: the events that plugins have registered.
         plugins: their events come in this order.
     """
-    table = build_hint_table(profile)
     found: dict[str, None] = {}
     for plugin in plugins:
-        of_plugin = {text for event in table.events_of(plugin) for text in _in_words(event)}
+        of_plugin = {text for event in hints.events_of(plugin) for text in _in_words(event)}
         usual = [text for text in _WORDS.values() if text in of_plugin]
         found.update(dict.fromkeys(usual or sorted(of_plugin)))
     usual = [text for text in found if text in _WORDS.values()]

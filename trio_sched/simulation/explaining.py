@@ -10,7 +10,6 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.queue.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Explanation, Waiting, explain, with_scheduler
@@ -213,7 +212,7 @@ def _explained(
         found.pod = pod
         found.waiting = waiting_of(pod, asked.pods, now)
         if hidden:
-            _doubt(found, hidden)
+            _doubt(found, scheduler, hidden)
         data = explanation_as_data(found, asked.workload(pod), question.context)
         answers.answers.append(Answer(explanation=data, pods=tuple(one.key for one in group)))
     if len(groups) > _MAX_WITH_REMEDIES:
@@ -223,12 +222,12 @@ def _explained(
     return answers
 
 
-def _doubt(found: Explanation, hidden: Mapping[str, str]) -> None:
+def _doubt(found: Explanation, scheduler: Scheduler, hidden: Mapping[str, str]) -> None:
     """Say of the requirements whose plugins read kinds that are *hidden* that they may be met."""
     analysis = found.analysis
-    table = build_hint_table(analysis.profile)
+    hints = scheduler.queue.profiles[analysis.profile.name].hints
     for clause in analysis.clauses:
-        read = {event.resource.rpartition("/")[2] for event in table.events_of(clause.plugin)}
+        read = {event.resource.rpartition("/")[2] for event in hints.events_of(clause.plugin)}
         missing = [plural for kind, plural in hidden.items() if kind in read]
         if missing:
             clause.problems.append(f"may be wrong: you may not list {some_names(missing)}, which {clause.plugin} reads")

@@ -1,11 +1,12 @@
 """What would help, at the end of the message of a condition."""
 
 import math
+from itertools import pairwise
 
 import trio
 from trio.testing import MockClock
 
-from trio_sched.daemon.pods.condition_remedies import MAX_PODS, MAX_WAITING, ConditionRemedies
+from trio_sched.daemon.pods.condition_remedies import MAX_PODS, MAX_WAITING, PAUSE_SECONDS, ConditionRemedies
 from trio_sched.daemon.process_copy import CopyFailed
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, pod
@@ -76,6 +77,23 @@ async def test_what_is_known_is_written_at_once_as_long_as_the_reasons_are_the_s
         remedies.forget(set())
         assert remedies.message_for(pod("p"), "refused.") == "refused."
         nursery.cancel_scope.cancel()
+
+
+async def test_it_pauses_after_explanations_that_failed_too(autojump_clock: MockClock) -> None:
+    asked: list[float] = []
+
+    async def find(_one: Pod) -> str:
+        asked.append(trio.current_time())
+        raise CopyFailed("no memory")
+
+    remedies = ConditionRemedies(find, lambda _one, _message: None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(remedies.run)
+        for number in range(3):
+            remedies.message_for(pod(f"p{number}"), "refused.")
+        await trio.sleep(10)
+        nursery.cancel_scope.cancel()
+    assert [later - sooner for sooner, later in pairwise(asked)] == [PAUSE_SECONDS, PAUSE_SECONDS]
 
 
 async def test_what_is_kept_is_bounded(autojump_clock: MockClock) -> None:

@@ -77,19 +77,20 @@ class ConditionRemedies:
             await self._is_waiting.wait()
             self._is_waiting = trio.Event()
             while self._waiting:
-                uid, (pod, message) = self._waiting.popitem(last=False)
+                _uid, (pod, message) = self._waiting.popitem(last=False)
                 try:
-                    remedy = await self.find(pod)
+                    self._learn(pod, message, await self.find(pod))
                 except TrioSchedError as problem:
                     log.log(V3, "No remedy for the condition: %s", problem, extra={"pod": pod.key})
-                    continue
-                self._known[uid] = _Known(message, remedy)
-                self._known.move_to_end(uid)
-                if len(self._known) > MAX_PODS:
-                    self._known.popitem(last=False)
-                if remedy:
-                    self.write(pod, _joined(message, remedy))
                 await trio.sleep(PAUSE_SECONDS)
+
+    def _learn(self, pod: Pod, message: str, remedy: str) -> None:
+        self._known[pod.uid] = _Known(message, remedy)
+        self._known.move_to_end(pod.uid)
+        if len(self._known) > MAX_PODS:
+            self._known.popitem(last=False)
+        if remedy:
+            self.write(pod, _joined(message, remedy))
 
 
 def _joined(message: str, remedy: str) -> str:
