@@ -37,7 +37,7 @@ golden: dev ## every decision recorded from kube-scheduler
 cov: dev ## tests with a coverage report
 	$(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered
 
-docs: dev ## write the reference pages anew from the code
+docs: dev ## write the reference pages again from the code
 	$(BIN)/python -m contrib.docs
 
 demo: dev ## schedule a realistic cluster on the embedded API server

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-# Else every process of the tests would compile the modules of the tests, and what pytest rewrites, anew.
+# Else every process of the tests would compile the modules of the tests, and what pytest rewrites, again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

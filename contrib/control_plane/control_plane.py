@@ -54,7 +54,7 @@ class ControlPlane:
         await self.wait_ready()
 
     async def restart(self) -> None:
-        """Start both anew."""
+        """Start both again."""
         for server in (self.api_server, self.etcd):
             await server.stop(signal.SIGKILL)
         await self.start_etcd()

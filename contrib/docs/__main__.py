@@ -1,4 +1,4 @@
-"""Writes all reference pages anew: ``python -m contrib.docs``."""
+"""Writes all reference pages again: ``python -m contrib.docs``."""
 
 from contrib.docs.all_pages import PAGES
 

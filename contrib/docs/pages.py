@@ -25,7 +25,7 @@ class Page:
         return REFERENCE / self.name
 
     def write(self) -> None:
-        """Write it anew."""
+        """Write it again."""
         self.target.write_text(self.text(), encoding="utf-8")
         sys.stdout.write(f"wrote {self.target.relative_to(self.target.parents[2])}\n")
 

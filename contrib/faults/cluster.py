@@ -142,7 +142,7 @@ class Cluster:
         return await self.seconds_to_bind()
 
     async def repair(self) -> None:
-        """End every fault, with servers and a scheduler that were started anew."""
+        """End every fault, with servers and a scheduler that were started again."""
         await self.plane.restart()
         await self.relay.restart()
         await self.restart_scheduler()

@@ -136,7 +136,7 @@ async def quiet(here: Cluster, *, minutes: int) -> None:
         return
     if after["lists"] != before["lists"]:
         here.problems.append(f"{after['lists'] - before['lists']:.0f} lists on a quiet cluster")
-    # A watch that the server has ended is begun anew, with the pieces of a handshake.
+    # A watch that the server has ended is started again, with the pieces of a handshake.
     allowed = SMALL_REQUESTS_PER_MINUTE * minutes + 4 * (after["restarts"] - before["restarts"]) + 4
     if requests > allowed:
         here.problems.append(f"{requests} requests in {minutes} quiet minutes, where {allowed:.0f} are allowed")

@@ -24,7 +24,7 @@ class Fault:
         name: of the row.
         inject: makes the fault, and ends it; returns the seconds until a pod was bound, if it measures that itself.
         times: how often in a row, in the same process.
-        fresh: whether the scheduler is started anew before.
+        fresh: whether the scheduler is started again before.
         quiet: whether nothing else happens in the cluster.
         limit_seconds: the longest recovery that is good enough.
         only_ours: whether there is nothing to compare with: a static executable takes no other clock.

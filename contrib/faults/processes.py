@@ -65,7 +65,7 @@ async def few_files(here: Cluster) -> float:
                 client.setblocking(False)
                 client.connect_ex(("127.0.0.1", here.secure_port))
             await trio.sleep(1)
-            here.relay.reset_all()  # it has to connect anew, too
+            here.relay.reset_all()  # it has to connect again, too
             return await here.seconds_to_bind()
 
 

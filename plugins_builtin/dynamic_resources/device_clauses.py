@@ -121,7 +121,9 @@ def _other_class(
 ) -> Iterator[Change]:
     if near is None:
         return
-    yield evolve(_claim_anew(claim, lambda one: _with_class(one, name, near), f"device class {near}"), corrects=True)
+    yield evolve(
+        _recreated_claim(claim, lambda one: _with_class(one, name, near), f"device class {near}"), corrects=True
+    )
     model: DeviceClass | None = handle.object(_CLASS, near)
     if model is not None:
         made = replace_fields(model, metadata=replace_fields(model.metadata, name=name, uid="", resource_version=""))
@@ -139,8 +141,8 @@ def _with_class(request: DeviceRequest, old: str, new: str) -> DeviceRequest:
     return replace_fields(request, first_available=alternatives or None)
 
 
-def _claim_anew(claim: ResourceClaim, change: Callable[[DeviceRequest], DeviceRequest], what: str) -> Change:
-    """*claim* with changed requests: the fields of a claim cannot be changed, so it is made anew."""
+def _recreated_claim(claim: ResourceClaim, change: Callable[[DeviceRequest], DeviceRequest], what: str) -> Change:
+    """*claim* with changed requests: the fields of a claim cannot be changed, so it is recreated."""
 
     def changed(one: Any) -> Any:
         requests = tuple(map(change, one.spec.devices.requests or ()))
@@ -148,7 +150,7 @@ def _claim_anew(claim: ResourceClaim, change: Callable[[DeviceRequest], DeviceRe
         return replace_fields(one, spec=replace_fields(one.spec, devices=devices))
 
     edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.namespace, apply=changed, recreate=True)
-    return Change(title=f"the device claim {claim.name} anew, {what}", edits=(edit,))
+    return Change(title=f"recreate the device claim {claim.name}: {what}", edits=(edit,))
 
 
 # --- claims that have devices ---------------------------------------------------------------------------------------
@@ -296,26 +298,26 @@ def _smaller(
 ) -> Iterator[Change]:
     """The claim with fewer devices, without a selector, or with a toleration."""
 
-    def anew(what: str, **fields: Any) -> Change:
+    def recreated(what: str, **fields: Any) -> Change:
         def change(one: DeviceRequest) -> DeviceRequest:
             if one.name != request.name or one.exactly is None:
                 return one
             return replace_fields(one, exactly=replace_fields(one.exactly, **fields))
 
-        return _claim_anew(claim, change, what)
+        return _recreated_claim(claim, change, what)
 
     for index, selector in enumerate(exact.selectors or ()):
         left = tuple(one for number, one in enumerate(exact.selectors or ()) if number != index) or None
         expression = selector.cel.expression if selector.cel is not None else ""
-        yield anew(f"without the selector {expression[:60]}", selectors=left)
+        yield recreated(f"without the selector {expression[:60]}", selectors=left)
     for count in range((exact.count or 1) - 1, 0, -1):
-        yield anew(f"{count} devices", count=count)
+        yield recreated(f"{count} devices", count=count)
     taints: dict[tuple[str, str, str], None] = {}
     for one in devices.passing(_expressions(exact.selectors), devices.of_class(exact.device_class_name)):
         taints.update(((taint.key, taint.value, taint.effect), None) for taint in _untolerated(exact, one))
     for key, value, effect in taints:
         added = DeviceToleration(key=key, operator="Equal" if value else "Exists", value=value, effect=effect)
-        yield anew(f"tolerating {key}", tolerations=(*(exact.tolerations or ()), added))
+        yield recreated(f"tolerating {key}", tolerations=(*(exact.tolerations or ()), added))
 
 
 def _with_free_devices(devices: Devices, claims: ClaimCache, exact: ExactDeviceRequest) -> Iterator[Change]:

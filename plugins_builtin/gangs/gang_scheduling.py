@@ -144,4 +144,4 @@ def _smaller_gang(group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Ch
         return replace_fields(one, spec=spec)
 
     edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, recreate=True)
-    yield Change(title=f"the gang {group.name} anew, with minCount {count}", edits=(edit,))
+    yield Change(title=f"recreate the gang {group.name} with minCount {count}", edits=(edit,))

@@ -96,7 +96,7 @@ def _users(handle: Handle, pod: Pod, name: str) -> list[Pod]:
 
 
 def _once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator[Change]:
-    """The claim anew, once the pods are gone that keep it."""
+    """The claim is recreated, once the pods are gone that keep it."""
     if len(users) > _MAX_USERS:
         return
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace)
@@ -272,7 +272,7 @@ def _with_class(claim: PersistentVolumeClaim, name: str) -> Change:
     edit = Edit(
         kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, recreate=True
     )
-    return Change(title=f"the claim {claim.name} anew, of class {name}", edits=(edit,))
+    return Change(title=f"recreate the claim {claim.name} with class {name}", edits=(edit,))
 
 
 def _with_volume(handle: Handle, claim: PersistentVolumeClaim, name: str) -> Iterator[Change]:

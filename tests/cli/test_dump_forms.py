@@ -264,7 +264,7 @@ def test_reading_a_dump_again_places_what_may_move(tmp_path: Path, capsys: Captu
     must_gather(tmp_path, cluster())
     placed, _pending, said = outcome(tmp_path, capsys, "--reschedule", "all", "--as-scheduler", "all")
     assert len(placed) == 32
-    assert "Placed anew: 5 pods; on their nodes stay: 2 finished, 3 mirror pods, 20 of DaemonSets" in said
+    assert "Placed again: 5 pods; on their nodes stay: 2 finished, 3 mirror pods, 20 of DaemonSets" in said
     assert "Left out: 1 object of kinds that nothing here knows: 1 of config.openshift.io/v1 ClusterVersion" in said
     assert "Left out: 2 files without manifests: " in said
 

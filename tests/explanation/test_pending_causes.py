@@ -68,8 +68,8 @@ def test_commands_change_what_was_tried(tmp_path: Path) -> None:
     resize, tolerate = commands("a taint and too much memory")
     assert "--subresource=resize" in resize
     assert '"key":"dedicated","operator":"Equal","value":"gpu"' in tolerate
-    (anew,) = commands("a scheduler that does not exist")
-    assert anew == (
+    (again,) = commands("a scheduler that does not exist")
+    assert again == (
         "kubectl get pod asked -n default -o json | "
         """kubectl patch --local -f - -o json -p '{"spec":{"schedulerName":"default-scheduler"}}' | """
         "kubectl replace --force -f -"

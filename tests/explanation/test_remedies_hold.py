@@ -1,4 +1,4 @@
-"""Every change that is shown lets the pod run on a cluster that is built anew; a smaller request is the largest."""
+"""Every change that is shown lets the pod run on a cluster that is built again; a smaller request is the largest."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ async def test_a_410_answer_to_a_watch_leads_to_a_list_too(autojump_clock: MockC
     assert moments[4] - moments[3] >= 0.4, "410 after 410 must not become a storm of lists"
 
 
-async def test_a_server_that_starts_anew_after_the_list_is_listed_at_once(autojump_clock: MockClock) -> None:
+async def test_a_server_that_starts_again_after_the_list_is_listed_at_once(autojump_clock: MockClock) -> None:
     refused = httpx.Response(503, json=status(503, "ServiceUnavailable"))
     server = Server(
         lists=[listing(10), listing(20, pod("a", 15))],
@@ -383,7 +383,7 @@ async def test_a_silent_watch_is_information_and_no_error(
         await trio.sleep(170)
         nursery.cancel_scope.cancel()
     said = [(record.levelname, record.getMessage()) for record in caplog.records if "silent" in record.getMessage()]
-    assert said == [("INFO", "The watch of pods has been silent for 100 s; connecting anew")]
+    assert said == [("INFO", "The watch of pods has been silent for 100 s; connecting again")]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
@@ -414,7 +414,7 @@ async def test_a_line_without_an_end_ends_the_watch(autojump_clock: MockClock, m
         await trio.sleep(60)
     assert consumer.changes == [("ADDED", None, "a@11")]
     assert [str(trouble) for trouble in consumer.trouble] == [
-        "the watch of pods sent a line of more than 1000 bytes; connecting anew"
+        "the watch of pods sent a line of more than 1000 bytes; connecting again"
     ]
     assert [query["resourceVersion"] for verb, query, _ in server.asked if verb == "watch"] == ["10", "11"]
 

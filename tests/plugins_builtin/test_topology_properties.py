@@ -1,4 +1,4 @@
-"""What PodTopologySpread and InterPodAffinity say from counters that follow every change equals counting anew."""
+"""What PodTopologySpread and InterPodAffinity say from counters that follow every change equals counting again."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_all_pods_are_placed_anew_and_those_of_other_schedulers_too(dump: Path, 
     nodes = {one["pod"]: one["node"] for one in found["placements"]}
     assert nodes.keys() == {"a", "b", "c"}
     assert nodes["a"] != nodes["b"]
-    assert printed.err == "Placed anew: 2 pods\n"
+    assert printed.err == "Placed again: 2 pods\n"
     assert found["pending"] == []
 
 

@@ -50,7 +50,7 @@ async def test_a_manifest_may_be_put_in_place_of_what_it_made(fields: Json) -> N
     metadata = {**fields["metadata"], "resourceVersion": before["metadata"]["resourceVersion"]}
     after = await send(server, "PUT", path, {**fields, "metadata": metadata})
     if fields["kind"] == "ResourceSlice":
-        # A taint that is sent without its time begins anew.
+        # A taint that is sent without its time starts over.
         before, after = ({"name": answer["metadata"]["name"]} for answer in (before, after))
     assert after == before, after.get("message")
 

@@ -140,7 +140,7 @@ def test_a_node_comes_back_with_the_pods_that_were_on_it() -> None:
     assert dict(zip(table.names, counted(table, WEB), strict=True)) == {"a": 2, "b": 0, "c": 1}
 
 
-def test_a_count_that_was_dropped_begins_anew_and_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_that_was_dropped_starts_over_and_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_index, "_MAX_COUNTS", 2)
     table = make_table(NODES, PODS)
     others = [selecting({"app": "db"}, "default"), selecting({"app": "db"}), selecting()]

@@ -99,7 +99,7 @@ def test_columns_beyond_the_limit_are_made_anew(monkeypatch: pytest.MonkeyPatch)
     for key, expected in (("b", ["2", None]), ("c", ["3", None]), ("a", ["1", "4"])):
         assert values(topology, key) == expected
     assert len(topology._columns) == 2
-    assert topology.generation > before  # ids may be others, so what was counted by them is counted anew
+    assert topology.generation > before  # ids may be others, so what was counted by them is counted again
 
 
 def test_columns_grow() -> None:

@@ -19,7 +19,7 @@ async def run_queue_timers(queue: SchedulingQueue, backoff_changed: WakeUp, wake
     Args:
         queue: the queue.
         backoff_changed: set when a pod was requeued, or is to be tried again at some time, so that the next time is
-            worked out anew.
+            worked out again.
         wake: called when the active queue may have got pods.
     """
     next_flush = trio.current_time()

@@ -3,7 +3,7 @@
 Duplicate keys are collected with their lines and do not stop the reading: a wrong type is reported before them.
 
 Source: the decoder of go-yaml v2 (merges, aliases, line numbers) and the conversion to JSON on top of it (keys become
-text and are sorted, numbers are written anew).
+text and are sorted, numbers are written again).
 """
 
 import math

@@ -234,7 +234,7 @@ class Cache:
             self._pods_of_missing_nodes.pop(node.name, None)
 
     def rebuild_node(self, name: str) -> None:
-        """Make the row of a node anew, from the node and its pods; they are counted as their objects say now."""
+        """Rebuild the row of a node from the node and its pods; they are counted as their objects say now."""
         row = self.table.row_of[name]
         node = self.table.nodes[row]
         pods = self.table.remove_node(name)

@@ -65,7 +65,7 @@ class WatchBroken(KubeClientError):
 
 
 class WatchSilent(WatchBroken):
-    """A watch from which nothing came for too long: it is begun anew, and nothing is lost."""
+    """A watch from which nothing came for too long: it is started again, and nothing is lost."""
 
 
 @define(eq=False)
@@ -229,7 +229,7 @@ class Reflector(Generic[T]):
         return None if self._known is None else self._known.get((namespace, name))
 
     def list_again(self) -> None:
-        """List all objects anew, and deliver what differs from what was delivered."""
+        """List all objects again, and deliver what differs from what was delivered."""
         self._must_list = True
         if self._watching is not None:
             self._watching.cancel()
@@ -327,7 +327,7 @@ class Reflector(Generic[T]):
                         unfinished_bytes += len(piece)
                         if unfinished_bytes > MAX_LINE_BYTES:
                             sent = f"the watch of {self.kind.plural} sent a line of more than {MAX_LINE_BYTES} bytes"
-                            raise WatchBroken(f"{sent}; connecting anew")
+                            raise WatchBroken(f"{sent}; connecting again")
                         continue
                     unfinished_bytes = len(piece) - end
                     if unfinished:
@@ -344,7 +344,7 @@ class Reflector(Generic[T]):
                         idle_limit.deadline = min(now + MISSED_BOOKMARK_SECONDS, last_moment)
         if idle_limit.cancelled_caught:
             silent = trio.current_time() - moved
-            raise WatchSilent(f"silent for {silent:.0f} s; connecting anew")
+            raise WatchSilent(f"silent for {silent:.0f} s; connecting again")
         # Progress counts, not bytes: what contains no event must not lead to one connection after the other.
         if self._version == version_before and trio.current_time() - began < VERY_SHORT_SECONDS:
             raise WatchBroken(

@@ -17,6 +17,6 @@ class AnyObject(NamedObject, frozen=True, rename="camel", gc=False, omit_default
 
 
 class CustomHead(Struct, frozen=True, gc=False):
-    """The metadata of a custom resource, which is decoded anew by those who know its type."""
+    """The metadata of a custom resource, which is decoded again by those who know its type."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)

@@ -109,7 +109,7 @@ class Handle(Protocol):
 
     @property
     def nodes(self) -> NodeColumns:
-        """All nodes as they are now, with assumed pods; in every hook and in ``run``. Ask anew after an ``await``."""
+        """All nodes as they are now, with assumed pods; in every hook and in ``run``. Ask again after an ``await``."""
         ...
 
     def feature_enabled(self, gate: str) -> bool:
@@ -209,14 +209,14 @@ class Handle(Protocol):
         """Say that this plugin may return other values now, for a reason that neither pods, nodes nor objects show.
 
         For data of other sources, which ``run`` fetches: results that were cached because of ``sign`` and
-        ``depends_on`` are computed anew, in all profiles. Pods that it has rejected are not tried again by that alone:
+        ``depends_on`` are computed again, in all profiles. Pods that it has rejected are not tried again by that alone:
         see `activate`.
         Called from a hook whose result is just being computed to be cached, it takes effect after that pod.
         """
         ...
 
     def sort_queue(self) -> None:
-        """Have queue_sort asked anew about all pods that wait their turn, because its keys may be others now.
+        """Have queue_sort asked again about all pods that wait their turn, because its keys may be others now.
 
         For keys that follow from more than the pod and the time, what each team uses now for instance. Takes effect
         when the hook or the task that calls it has returned or waits; several calls until then count as one. queue_sort

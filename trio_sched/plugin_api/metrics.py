@@ -34,7 +34,7 @@ class Gauge(Protocol):
         ...
 
     def clear(self) -> None:
-        """Forget all values: of tenants that are gone, for instance, before the others are set anew."""
+        """Forget all values: of tenants that are gone, for instance, before the others are set again."""
         ...
 
 

@@ -66,7 +66,7 @@ class ClusterFiles:
     lenient: bool = False
     strict: bool = False
     patterns: tuple[str, ...] = ()
-    """Patterns for the pods that are to be placed anew."""
+    """Patterns for the pods that are to be placed again."""
     taken_over: tuple[str, ...] = ()
     """The schedulers whose pods are scheduled too."""
 
@@ -218,7 +218,7 @@ def _lacking(missing: Counter[str], effect: str = "") -> str:
 
 def _placed_anew(done: Rescheduled) -> str:
     stayed = ", ".join(f"{count} {why}" for why, count in sorted(done.stayed.items()))
-    text = f"Placed anew: {_count(done.moved, 'pod')}"
+    text = f"Placed again: {_count(done.moved, 'pod')}"
     return f"{text}; on their nodes stay: {stayed}" if stayed else text
 
 

@@ -78,7 +78,7 @@ class DomainCounts:
     def change(self, topology: Topology, row: int, delta: int) -> None:
         """*delta* pods more on *row*."""
         if self._generation != topology.generation or (self._eligible is not None and not self._eligible[row]):
-            return  # outdated counts are left alone: `refresh` counts all pods anew
+            return  # outdated counts are left alone: `refresh` counts all pods again
         domain = self._ids[row]
         if domain != ABSENT:
             self.counts[domain] += delta
@@ -86,7 +86,7 @@ class DomainCounts:
             self._minimum = None
 
     def refresh(self, topology: Topology, of: RowCounts, mask: NodeMask | None) -> bool:
-        """Count anew if nodes came, went, or changed their labels or taints; returns whether that was so.
+        """Count again if nodes came, went, or changed their labels or taints; returns whether that was so.
 
         Args:
             topology: the labels of the nodes.
@@ -119,7 +119,7 @@ class DomainCounts:
 class DomainCountsBudget:
     """All domain counts of a table, those computed longest ago first: bounds their size together.
 
-    What is dropped is counted anew when it is read again.
+    What is dropped is counted again when it is read again.
     """
 
     __slots__ = ("_cells", "_computed")
@@ -129,7 +129,7 @@ class DomainCountsBudget:
         self._computed: OrderedDict[DomainCounts, tuple[int, RowCounts]] = OrderedDict()
 
     def computed(self, domains: DomainCounts, of: RowCounts) -> None:
-        """*domains*, which belong to *of*, were counted anew."""
+        """*domains*, which belong to *of*, were counted again."""
         self.discard(domains)
         cells = len(domains.counts) + _OVERHEAD_CELLS + _CELLS_PER_TEXT * domains.texts
         self._computed[domains] = cells, of
@@ -241,7 +241,7 @@ class RowCounts:
 class RowSums(RowCounts):
     """How much of a resource some pods request on each row, and per topology domain, instead of how many they are.
 
-    Amounts are in milli-CPU, bytes or counts. Counted anew per domain, sums are exact up to 2**53.
+    Amounts are in milli-CPU, bytes or counts. Counted again per domain, sums are exact up to 2**53.
     """
 
     __slots__ = ("total",)

@@ -12,7 +12,7 @@ from trio_sched.objects.pod_requests import PodResources
 from trio_sched.snapshot.column_store import ColumnStore
 
 _MAX_IDS = 4096
-"""When there are more, besides four per row, all begin anew."""
+"""When there are more, besides four per row, all start over."""
 _UNKNOWN = -1
 
 
@@ -86,7 +86,7 @@ class UsageIds:
             self._changed_by.pop(row, None)
 
     def forget_all(self, rows: int) -> None:
-        """Begin anew, with so many rows."""
+        """Start over, with so many rows."""
         self.epoch += 1
         self._ids = [_UNKNOWN] * rows
         self._changed_by.clear()

@@ -87,7 +87,7 @@ class VolumeIndex:
     def copy_row(self, source: VolumeIndex, row: int, target: int) -> None:
         """Replace what *target* holds by what *row* holds in *source*.
 
-        Users of claims are those in the whole cluster, so they are not counted anew where only some rows are copied:
+        Users of claims are those in the whole cluster, so they are not counted again where only some rows are copied:
         `users` of a copy counts only what was added and removed there since.
         """
         for mine, theirs in ((self._disks, source._disks), (self._ephemeral, source._ephemeral)):

@@ -384,7 +384,7 @@ class VirtualCluster(ClusterAssertions):
         """Wait until pods, nodes, events, volumes, claims, devices and pod groups have stopped changing.
 
         Pods that wait on permit for longer than *quiet_seconds* may still do so then. Where such waits time out sooner
-        and begin anew, the cluster never settles.
+        and start over, the cluster never settles.
 
         Args:
             quiet_seconds: how long nothing must change; by default longer than every pause between two attempts, so

@@ -6,7 +6,7 @@ is the share of GPUs that is allocated then, by the real scheduler on a simulate
 
     python contrib/plugins/gpu_packing/experiment.py --data FOLDER_WITH_THE_TRACE --keep
 
-A run takes about a minute. Remove results.json to begin anew.
+A run takes about a minute. Remove results.json to start over.
 """
 
 from __future__ import annotations

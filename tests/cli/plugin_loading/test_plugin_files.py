@@ -45,7 +45,7 @@ def test_what_a_file_imports_or_derives_from_is_no_plugin_of_its_own(tmp_path: P
     assert [one.name for one in load(folder=tmp_path).plugins] == ["Mine"]
 
 
-def test_everything_is_imported_anew_also_helpers_saved_within_a_second(tmp_path: Path) -> None:
+def test_everything_is_imported_again_also_helpers_saved_within_a_second(tmp_path: Path) -> None:
     helper, file = tmp_path / "_answers.py", tmp_path / "mine.py"
     file.write_text("from _answers import ANSWER\n" + plugin(answer="ANSWER"))
     for answer in ("1", "2"):

@@ -252,7 +252,7 @@ def test_the_order_that_a_document_wants_is_kept(convert: Convert, expand: Expan
     assert "Mine" in names(expanded, "filter")
 
 
-def test_a_default_that_is_weighted_anew_keeps_its_weight_only(convert: Convert, expand: Expand) -> None:
+def test_a_default_that_is_weighted_again_keeps_its_weight_only(convert: Convert, expand: Expand) -> None:
     scorers = "{enabled: [{name: ImageLocality, weight: 7}], disabled: [{name: NodeAffinity}]}"
     (expanded,) = expand(convert("v1beta2", f"profiles: [{{plugins: {{score: {scorers}}}}}]\n"))
     expected = OLD_WEIGHTS | {"ImageLocality": 7}

@@ -75,7 +75,7 @@ async def test_pods_and_nodes_that_do_not_exist_are_dropped(autojump_clock: Mock
         assert not await check_of(cluster).check()
 
 
-async def test_sums_that_are_wrong_are_computed_anew(autojump_clock: MockClock) -> None:
+async def test_sums_that_are_wrong_are_computed_again(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("a", cpu=4), node("b", cpu=4)]) as cluster:
         await cluster.create(pod("p", cpu=3, node_name="a"))
         await cluster.settle()

@@ -5,7 +5,7 @@ from trio_sched.daemon.hooks.hook_time_limit import HookScope, HookScopes, time_
 from trio_sched.daemon.limits import HOOK_SECONDS
 
 
-async def test_the_time_begins_anew_after_what_does_not_count(autojump_clock: MockClock) -> None:
+async def test_the_time_starts_over_after_what_does_not_count(autojump_clock: MockClock) -> None:
     with HookScope() as scope:
         scope.start()
         await trio.sleep(HOOK_SECONDS - 1)

@@ -205,7 +205,7 @@ async def test_pods_are_evicted_unless_a_budget_protects_them(autojump_clock: Mo
         assert [one.name for one in cluster.pods()] == ["safe"]
 
 
-async def test_results_are_computed_anew_when_a_plugin_says_so(autojump_clock: MockClock) -> None:
+async def test_results_are_computed_again_when_a_plugin_says_so(autojump_clock: MockClock) -> None:
     class DataOfOthers(PluginBase):
         depends_on: ClassVar[frozenset[Any]] = frozenset({Input.NODE})
         allowed = "node-1"

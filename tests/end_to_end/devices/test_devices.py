@@ -90,7 +90,7 @@ async def test_an_extended_resource_is_served_by_devices(autojump_clock: MockClo
         assert claims(cluster) == {}
 
 
-async def test_a_scheduler_that_starts_anew_goes_on_with_what_is_written(autojump_clock: MockClock) -> None:
+async def test_a_scheduler_that_starts_again_goes_on_with_what_is_written(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, bind_latency_seconds=20) as cluster:
         await cluster.create(device_class())
         await cluster.create(resource_slice("node-1", device("gpu-0")))

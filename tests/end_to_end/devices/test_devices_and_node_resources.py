@@ -111,7 +111,7 @@ async def test_without_the_gate_the_cores_stay_free(autojump_clock: MockClock) -
         assert "nodeAllocatableResourceClaimStatuses" not in status_of(cluster, "pinned")
 
 
-async def test_a_scheduler_that_starts_anew_counts_them(autojump_clock: MockClock) -> None:
+async def test_a_scheduler_that_starts_again_counts_them(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=8)], gates=GATES) as cluster:
         await prepare(cluster, "n", c="6")
         await cluster.create(using("pinned", "c"))

@@ -118,7 +118,7 @@ async def test_no_pod_is_lost_or_bound_twice(autojump_clock: MockClock) -> None:
                 way = ["kill", "stop", "pause", "cut"][change % 4]
                 began = trio.current_time()
                 await replicas.end(leader, way)
-                if way == "pause":  # the follower has lost nothing but time; it may have had to start anew
+                if way == "pause":  # the follower has lost nothing but time; it may have had to start again
                     began = trio.current_time()
                 await replicas.wait_for_leader(other_than=leader.identity)
                 gaps.append((way, trio.current_time() - began))

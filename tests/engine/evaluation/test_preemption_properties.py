@@ -123,7 +123,7 @@ def importance(one: Pod) -> tuple[int, str]:
 
 
 class Naive:
-    """Builds the whole cluster anew for every question."""
+    """Builds the whole cluster again for every question."""
 
     def __init__(self, profile: Profile, given: Situation) -> None:
         self.profile, self.given = profile, given

@@ -94,7 +94,7 @@ def test_pods_that_are_being_deleted_do_not_count_as_bound() -> None:
     assert not case.recovery.is_incomplete("default/g")
 
 
-def test_it_begins_anew_once_it_was_complete() -> None:
+def test_it_starts_over_once_it_was_complete() -> None:
     case = Case(BOUND, PENDING)
     case.recovery.update(0.0)
     case.states.add(member("pending", "g", node_name="n"))

@@ -83,7 +83,7 @@ def test_pods_that_wait_for_other_schedulers_are_counted() -> None:
     assert pods_of_other_schedulers(pods, OURS) == {"volcano": 1}
 
 
-# --- placing anew ---
+# --- placing again ---
 
 
 def test_all_takes_nodes_from_pods_that_a_scheduler_would_place() -> None:

@@ -28,7 +28,7 @@ async def rollouts(at: Place) -> None:
     await at.patch(
         "deployments", "web", template=template("app:5"), strategy={"type": "Recreate", "rollingUpdate": None}
     )
-    await at.reach("created anew")
+    await at.reach("created again")
     await at.patch("deployments", "web", revisionHistoryLimit=1)
     await at.reach("history cut")
     await at.patch("deployments", "web", minReadySeconds=3, template=template("app:6"), strategy=rolling(1, 1))

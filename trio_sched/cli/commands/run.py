@@ -177,7 +177,7 @@ def _trace_selector(text: str) -> TraceSelector | None:
 
 @frozen
 class _ConfigurationFile:
-    """What the flags name, read anew for a reload; flags and the connection to the API server stay as they are."""
+    """What the flags name, read again for a reload; flags and the connection to the API server stay as they are."""
 
     prepared: Prepared
 

@@ -162,7 +162,7 @@ def _check_explained(names: tuple[str, ...], manifests: list[Manifest]) -> None:
 
 @frozen
 class _Files:
-    """What the options name, read anew when it has changed."""
+    """What the options name, read again when it has changed."""
 
     path: str
     read: Callable[[], DaemonSettings]

@@ -149,7 +149,7 @@ def described_inputs(
     """
     yield "Cluster", ", ".join(cluster.sources)
     if cluster.patterns:
-        yield "Placed anew", ", ".join(cluster.patterns)
+        yield "Placed again", ", ".join(cluster.patterns)
     if cluster.taken_over:
         yield "Schedulers taken over", ", ".join(cluster.taken_over)
     names = ("Configuration",) if len(configurations) == 1 else ("First", "Second")

@@ -80,7 +80,7 @@ _CHANGES: Final = (
         metavar="all|pending|NAMESPACE/NAME",
         multiple=True,
         callback=read_patterns,
-        help="Place these pods anew, wherever they are; NAME may have *, as in shop/web-*. May be repeated.",
+        help="Place these pods again, wherever they are; NAME may have *, as in shop/web-*. May be repeated.",
     ),
     click.option(
         "--as-scheduler",

@@ -35,7 +35,7 @@ IMPORT_SECONDS: Final = 30.0
 _MAX_BYTES: Final = 4 << 20
 _PREFIX: Final = "trio_sched_plugin_file"
 _HELPER: Final = "__trio_sched_plugin_helper__"
-"""Set in modules that were imported from beside a plugin: they are imported anew together with it."""
+"""Set in modules that were imported from beside a plugin: they are imported again together with it."""
 
 
 class PluginFileError(PluginError):
@@ -97,7 +97,7 @@ def plugin_files_in(folder: str, *, with_helpers: bool = False) -> list[str]:
 
 
 def load_plugin_files(files: Sequence[str], folders: Sequence[str]) -> FoundPlugins:
-    """Import *files*, which must define plugins, and those of *folders*, which may; everything is imported anew."""
+    """Import *files*, which must define plugins, and those of *folders*, which may; everything is imported again."""
     found = FoundPlugins()
     listed: dict[str, bool] = {}
     for folder in folders:

@@ -65,7 +65,7 @@ def _unwaited_stderr() -> Iterator[int]:
     mode = os.fstat(_STDERR).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
         with suppress(OSError):  # another system than Linux, or the pipe of another user
-            # The file is opened anew: that others have to wait is not to be changed.
+            # The file is opened again: that others have to wait is not to be changed.
             opened = os.open(f"/proc/self/fd/{_STDERR}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         yield _STDERR if opened is None else opened

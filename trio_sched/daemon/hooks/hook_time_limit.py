@@ -113,7 +113,7 @@ def current_hook_scope() -> HookScope | None:
 
 
 def time_does_not_count() -> AbstractContextManager[None]:
-    """What a hook does inside the block has limits of its own; the time of the hook begins anew after it."""
+    """What a hook does inside the block has limits of its own; the time of the hook starts over after it."""
     scope = _current.get()
     return _NOTHING_TO_PAUSE if scope is None or not scope.is_in_call else _paused(scope)
 

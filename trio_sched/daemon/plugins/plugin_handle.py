@@ -181,7 +181,7 @@ class PluginHandle:
         return self._shared.of_plugin(self.plugin_name, factory)
 
     def invalidate(self) -> None:
-        """Have cached results computed anew."""
+        """Have cached results computed again."""
         scheduler = self._parts.scheduler
         if scheduler.object_cache.dependencies.is_recording:  # a hook whose result is to be cached calls this
             trio.lowlevel.current_trio_token().run_sync_soon(scheduler.invalidate_signatures, idempotent=True)
@@ -189,7 +189,7 @@ class PluginHandle:
             scheduler.invalidate_signatures()
 
     def sort_queue(self) -> None:
-        """Have queue_sort asked anew."""
+        """Have queue_sort asked again."""
         queue = self._parts.scheduler.queue
         trio.lowlevel.current_trio_token().run_sync_soon(queue.sort_again, idempotent=True)
 

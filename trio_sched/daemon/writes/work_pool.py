@@ -68,7 +68,7 @@ class WorkPool:
     submitted: int = field(default=0, init=False)
     """Jobs so far."""
     scope: Callable[[], AbstractContextManager[CancelCalled]] = lambda: nullcontext(_NOT_CANCELLED)
-    """Opened by every task around its jobs, and anew once it is cancelled: that ends the job, not the task."""
+    """Opened by every task around its jobs, and again once it is cancelled: that ends the job, not the task."""
     times: JobTimes = field(factory=JobTimes, init=False)
     """How long jobs wait and run."""
     _jobs: deque[tuple[Callable[[], Awaitable[None]], float]] = field(factory=deque)

@@ -32,7 +32,7 @@ class NodeRefusals:
     _kept: dict[Hashable, tuple[tuple[int, int, Sequence[PodInfo]], bool]] = field(factory=dict, init=False)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self._kept.clear()
 
     def is_refused(

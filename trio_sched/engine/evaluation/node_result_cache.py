@@ -50,7 +50,7 @@ class NodeResultCache(Generic[V]):
         return missing
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self._kept.clear()
 
     def keep(self, name: str, version: Version, value: V) -> None:

@@ -40,7 +40,7 @@ class NominatedRows:
         self._copy = self.table.copy_of_rows([])
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self._copy = self.table.copy_of_rows([])
         self._position_of.clear()
         self._seen.clear()

@@ -171,7 +171,7 @@ class DryRunCache:
         return kept
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self._kept.clear()
 
 

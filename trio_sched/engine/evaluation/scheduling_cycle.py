@@ -58,7 +58,7 @@ class FeasibleNodes:
 
 @define(eq=False)
 class SchedulingCycle:
-    """The steps of one cycle, for one profile and one pod; made anew for each."""
+    """The steps of one cycle, for one profile and one pod, which has a cycle of its own."""
 
     profile: Profile
     table: NodeTable

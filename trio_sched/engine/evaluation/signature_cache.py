@@ -189,7 +189,7 @@ class SignatureCache:
         return len(self._evaluations)
 
     def clear(self) -> None:
-        """Begin anew: plugins may return other values now, for reasons that neither pods nor nodes show."""
+        """Start over: plugins may return other values now, for reasons that neither pods nor nodes show."""
         self._count_flushed(_EXPIRED, len(self._evaluations))
         self._evaluations.clear()
         self._uncached.clear()

@@ -59,7 +59,7 @@ class Signatures:
     def sign_queued(self, info: QueuedPodInfo) -> None:
         """Note the signature of this version of the pod, and its epoch.
 
-        Pods with resource claims are signed anew for every attempt, as the state of their claims is part of it.
+        Pods with resource claims are signed again for every attempt, as the state of their claims is part of it.
         """
         if info.pod.spec.resource_claims:
             info.signature, info.signature_epoch = None, SIGNED_PER_ATTEMPT

@@ -92,7 +92,7 @@ class HookTimes:
         return {key: total for key, taken in self._times.items() if (total := _total(taken))[1]}
 
     def next_turn(self) -> None:
-        """Begin anew; at every turn of the event loop, so what has been measured stays where it is."""
+        """Start over; at every turn of the event loop, so what has been measured stays where it is."""
         self._turn += 1
 
     def in_this_turn(self) -> list[HookTime]:

@@ -466,7 +466,7 @@ class SchedulingQueue:
             self.in_flight.add_event(InFlightEvent(event, None, None))
 
     def sort_again(self) -> None:
-        """Ask the queue_sort plugin anew for the keys of all pods that wait their turn."""
+        """Ask the queue_sort plugin again for the keys of all pods that wait their turn."""
         order = self._order()
         for heap in (self.active, self.set_aside, self.backing_off.pod_backoff_q):
             for info in heap:

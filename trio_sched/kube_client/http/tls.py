@@ -83,7 +83,7 @@ class TlsSource:
             log.warning("keeping the certificates in use: %s", problem)
             return False
         if is_new:
-            log.info("certificates were replaced; connecting anew")
+            log.info("certificates were replaced; connecting again")
         return is_new
 
     def use_client_certificate(self, certificate: bytes, key: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""A simulated resource quota controller: counts anew what is used when something is gone or has ended."""
+"""A simulated resource quota controller: counts again what is used when something is gone or has ended."""
 
 from functools import partial
 

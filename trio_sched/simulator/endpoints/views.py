@@ -57,7 +57,7 @@ class PlainView:
 
 
 class ReshapedView(ABC):
-    """Objects in a form that has to be made anew for each: a base for the others."""
+    """Objects in a form that is made for each of them: a base for the others."""
 
     list_kind = ""
     list_api_version = ""

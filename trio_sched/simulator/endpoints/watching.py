@@ -28,7 +28,7 @@ class WatchStream:
     """The body of a watch's response: an asynchronous iterator over batches of lines.
 
     Nothing is sent until the next batch is read: changes wait as shared bytes. If more than *backlog_limit* wait, the
-    stream ends and the client has to watch anew.
+    stream ends and the client has to watch again.
 
     Args:
         resource: what is watched.

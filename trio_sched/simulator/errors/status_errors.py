@@ -67,7 +67,7 @@ def path_not_found() -> ApiError:
 
 
 def already_exists(resource: ResourceType, name: str) -> ApiError:
-    """An object of that name exists and may not be created anew."""
+    """An object of that name exists and may not be created again."""
     return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', _details(resource, name))
 
 

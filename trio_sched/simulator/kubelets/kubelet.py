@@ -41,7 +41,7 @@ class KubeletPace:
 
     Attributes:
         start_seconds: from binding to running.
-        start_jitter_seconds: up to this much more, drawn anew for every pod.
+        start_jitter_seconds: up to this much more, drawn for every pod.
         stop_seconds: from the deletion of a pod to its end, never longer than its grace period.
     """
 

@@ -1,4 +1,4 @@
-"""Changes checked manifests before they are stored: other schedulers, pods to be placed anew."""
+"""Changes checked manifests before they are stored: other schedulers, pods to be placed again."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def pods_of_other_schedulers(manifests: Iterable[Manifest], schedulers: Collecti
 
 
 def reschedule(manifests: Sequence[Manifest], patterns: Collection[str], schedulers: Collection[str]) -> Rescheduled:
-    """Take node and status from pods, so that they are placed anew; their resource claims are released.
+    """Take node and status from pods, so that they are placed again; their resource claims are released.
 
     Pods keep their uids, because volumes and claims name them. Pods that no scheduler places again stay: finished and
     terminating ones, mirror pods, those of DaemonSets and of schedulers that are not simulated.

@@ -19,7 +19,7 @@ from trio_sched.simulator.raw_objects import Json
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 _CHANGES_WITH_LINES = 64
-"""How many changes keep the lines that watchers are given; encoding one anew copies the object."""
+"""How many changes keep the lines that watchers are given; encoding one again copies the object."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -108,7 +108,7 @@ class Change:
         return line
 
     def forget_lines(self) -> None:
-        """Free what was encoded for watchers, all of whom have it by now; it is encoded anew for one that has not."""
+        """Free what was encoded for watchers, all of whom have it by now; it is encoded again for one that has not."""
         self._lines = {}
 
 

@@ -155,7 +155,7 @@ class _Cached:
         )
         now = f"{len(feasible)} nodes pass and one of {sorted(best)} is the best" if feasible else "no node passes"
         first = self._first.get(signature, pod)
-        about = f"pod {pod.name!r}: a cached result is wrong: {cached}, but computed anew {now}"
+        about = f"pod {pod.name!r}: a cached result is wrong: {cached}, but computed again {now}"
         keys = sorted({one.key for one in self._declared() if isinstance(one, Domain)})
         if keys and change is not None and self._judges_like(first, feasible, best):
             return (

@@ -132,7 +132,7 @@ def _answers_after(trial: Trial, edit: Edit, cluster_state: ClusterState, table:
         change.make_in(table)
     try:
         return _answers(trial, _edited(cluster_state, changes), table)
-    finally:  # making the columns anew for each of hundreds of edits takes longer than asking
+    finally:  # making the columns again for each of hundreds of edits takes longer than asking
         for change in changes:
             Change(change.kind, change.new, change.old).make_in(table)
 

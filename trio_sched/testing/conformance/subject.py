@@ -56,7 +56,7 @@ class Trial:
         return table
 
     def reset_random(self) -> None:
-        """Let the random number generator of the handle begin anew."""
+        """Let the random number generator of the handle start over."""
         self.handle.rng.seed(_SEED)
 
     @property
@@ -97,7 +97,7 @@ class Subject:
 
     @property
     def is_instance(self) -> bool:
-        """Whether there is only the one instance that the author has made, so that none can be made anew."""
+        """Whether there is only the one instance that the author has made, so that none can be made again."""
         return is_instance(self.given)
 
     def fresh(self) -> Trial:

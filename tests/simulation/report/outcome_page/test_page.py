@@ -77,7 +77,7 @@ def test_what_was_simulated_is_on_the_page(
     assert main([*arguments, "--seed", "7", "--begin", "2026-03-01T22:00:00Z", "-o", "html"]) == ExitCode.OK
     words = Reader(capsys.readouterr().out).words
     assert words[words.index("Cluster") :][:10] == [
-        *("Cluster", str(small_cluster), "Placed anew", "all", "Configuration", str(config)),
+        *("Cluster", str(small_cluster), "Placed again", "all", "Configuration", str(config)),
         *("Seed", "7", "Begins", "2026-03-01T22:00:00Z"),
     ]
 

@@ -145,7 +145,7 @@ class JobController(WorkloadController):
         return (failures, last) if uid == stored.fields["metadata"]["uid"] else (0, 0.0)
 
     def _note_suspension(self, stored: StoredObject, status: Json) -> None:
-        """Note in *status* that the Job was suspended or resumed, which begins anew."""
+        """Note in *status* that the Job was suspended or resumed, which starts over."""
         suspended, noted = bool(stored.fields["spec"].get("suspend")), condition_of({"status": status}, "Suspended")
         was_suspended = noted is not None and noted.get("status") == "True"
         if suspended == was_suspended:

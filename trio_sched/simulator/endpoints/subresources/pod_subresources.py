@@ -106,7 +106,7 @@ def disrupt(
 
 
 def with_condition(conditions: list[Json] | None, moment: str, *, type: str, status: str, **more: Any) -> list[Json]:
-    """*conditions* with the one of this *type* set anew; its transition time moves only when its status does."""
+    """*conditions* with the one of this *type* set again; its transition time moves only when its status does."""
     return with_conditions(conditions, moment, (type,), status, **more)
 
 
