@@ -198,6 +198,7 @@ def test_a_hook_that_blocks_again_and_again_is_one_line_per_interval(caplog: pyt
         "plugin P blocks the scheduler: reserve took 1.00 s",
         "plugin P blocks the scheduler: reserve took 4.00 s, the longest of 57 times",
     ]
+    assert blocking.last == ("P", "reserve")
 
 
 def test_what_was_counted_is_logged_when_the_interval_is_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -274,6 +275,7 @@ def test_a_hook_that_does_not_return_is_logged_with_its_stack_and_what_ends_the_
     assert found.code is not None
     stack = ((innermost.__code__, 9), (found.code, 7), (test_a_short_call_is_not_logged.__code__, 1))
     blocking._log_stuck(12.0, stack)
+    assert blocking.last == ("P", "reserve")
     (record,) = caplog.records
     assert record.levelname == "ERROR"
     assert record.getMessage().startswith(

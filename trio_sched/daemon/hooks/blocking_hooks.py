@@ -58,6 +58,8 @@ class BlockingHooks(trio.abc.Instrument):
     hook_times: HookTimes
     budget_seconds: float = BLOCKING_SECONDS
     """How long a hook may let nothing else run before it is named."""
+    last: tuple[str, str] | None = field(default=None, init=False)
+    """Plugin and hook that blocked the event loop last, also if that hook has not returned yet."""
     _sampler: LoopSampler = field(init=False)
     _turn_began: float = field(default=math.nan, init=False)
     _timing_ends: float = field(default=math.inf, init=False)
@@ -141,6 +143,7 @@ class BlockingHooks(trio.abc.Instrument):
         if found is None:
             log.error("nothing has run for %.0f s", seconds, extra={"stack": lines})
             return
+        self.last = found.hook.plugin, found.hook.hook
         codes = [code for code, _line in stack]
         log.error(
             "plugin %s has stopped the scheduler: %s has not returned for %.0f s, and nothing else runs meanwhile, "
@@ -169,6 +172,7 @@ class BlockingHooks(trio.abc.Instrument):
 
     def _add(self, taken: HookTime, found: _Stand | None) -> None:
         hook = taken.hook
+        self.last = hook.plugin, hook.hook
         unlogged = self._by_hook.setdefault((hook.plugin, hook.hook), _Unlogged(hook))
         unlogged.times += 1
         if taken.seconds >= unlogged.longest_seconds:

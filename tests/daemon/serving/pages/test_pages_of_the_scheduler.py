@@ -336,7 +336,10 @@ async def test_an_event_loop_that_is_blocked_half_of_the_time_is_not_alive(runni
     for number in range(10):
         running.liveness._look_at_event_loop(float(number), late=4.0)
     assert (await livez(running))[0] == 500
-    assert b"blocked for 40.0 of the last 60 s" in (await running.ask("/livez/event-loop")).body
+    assert b"blocked for 40.0 of the last 60 s; the log names" in (await running.ask("/livez/event-loop")).body
+    running.liveness.assembly.blocking_hooks.last = "Slow", "filter"
+    body = (await running.ask("/livez/event-loop")).body
+    assert b"of the last 60 s, last by filter of plugin Slow; the log has its place" in body
     running.liveness._look_at_event_loop(200.0, late=0.0)
     assert (await livez(running))[0] == 200
 

@@ -83,10 +83,12 @@ class Liveness:
         late = sum(seconds for _at, seconds in self._lags)
         if late < EVENT_LOOP_LAG_SECONDS:
             return ""
-        return (
-            f"the event loop was blocked for {late:.1f} of the last {EVENT_LOOP_LAG_MEMORY_SECONDS:.0f} s; "
-            "the log names hooks of plugins that block it"
-        )
+        text = f"the event loop was blocked for {late:.1f} of the last {EVENT_LOOP_LAG_MEMORY_SECONDS:.0f} s"
+        last = self.assembly.blocking_hooks.last
+        if last is None:
+            return f"{text}; the log names hooks of plugins that block it"
+        plugin, hook = last
+        return f"{text}, last by {hook} of plugin {plugin}; the log has its place"
 
     def _watch_problem(self) -> str:
         broken = {name: _seconds_since(since) for name, since in self._broken_since.items()}
