@@ -1,6 +1,5 @@
 """Scheduling goes on whatever happens at the HTTPS port."""
 
-import socket
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from attrs import evolve
 from client_authority import client_context
 from daemon_clients import one_for_all
 from https_client import exchange
-from real_time_daemon import daemon_settings, node_manifests
+from real_time_daemon import daemon_settings, free_port, node_manifests
 
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon import supervisor
@@ -92,10 +91,3 @@ def pod_manifest(number: int) -> dict[str, object]:
 
 def nodes_of_pods(api: ApiServer) -> list[str]:
     return [pod.fields["spec"].get("nodeName", "") for pod in api.store.collection("pods").objects.values()]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

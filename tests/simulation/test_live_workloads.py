@@ -100,7 +100,9 @@ def test_what_has_no_pods_is_looked_up_or_named_by_what_is_near(
 
 def test_the_pods_of_a_deployment_are_found(kubeconfig: str, capsys: Capture) -> None:
     assert main(["explain", "--kubeconfig", kubeconfig, "-n", "shop", "deployment/web"]) == 1
-    assert capsys.readouterr().out.startswith("shop/web-")
+    printed = capsys.readouterr().out
+    assert printed.startswith("shop/web-")
+    assert printed.count("Note: this is what the default configuration says; --config FILE takes that of the") == 1
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,12 @@ _MAX_WITH_REMEDIES: Final = 25
 """Those for which changes are tried."""
 
 
+_DEFAULTS: Final = (
+    "this is what the default configuration says; --config FILE takes that of the cluster's scheduler, "
+    "--from URL asks a running trio-sched"
+)
+
+
 @frozen(kw_only=True)
 class Question:
     """What is asked."""
@@ -57,6 +63,8 @@ class Question:
     """Nodes to answer for."""
     context: Sequence[str] = ()
     """Flags that kubectl needs for the same cluster."""
+    is_default: bool = False
+    """Whether *settings* are those of a scheduler without a configuration file."""
 
 
 @frozen(kw_only=True)
@@ -124,6 +132,8 @@ async def explain_live(
         begin("explaining")
         fill(assembly, snapshot)
         answers = _explained(question, assembly.scheduler, AskedPods(pods, owners), found, now, listing.hidden)
+        if question.is_default:
+            answers.notes.append(_DEFAULTS)
         answers.notes += listing.notes
     return answers
 

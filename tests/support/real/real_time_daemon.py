@@ -1,5 +1,6 @@
 """For tests of the daemon over sockets: its settings, and an embedded API server to populate."""
 
+import socket
 from typing import Any
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
@@ -27,3 +28,10 @@ def daemon_settings(config: SchedulerConfig) -> DaemonSettings:
     registry = PluginRegistry.discover()
     profiles = resolve_profiles(config, KNOWN_PLUGINS)
     return DaemonSettings(config=config, gates=DEFAULT_GATES, profiles=profiles, registry=registry, identity="me")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -15,6 +15,7 @@ import click
 import trio
 
 from trio_sched.cli.commands.progress import Progress, shown_progress
+from trio_sched.cli.commands.running_scheduler import explain_there, scheduler_connection
 from trio_sched.cli.commands.simulation_options import echo_data, one_error, set_up_log, settings_of
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, source_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
@@ -94,6 +95,18 @@ class _Explaining(click.Command):
     help="The KubeSchedulerConfiguration that the cluster's scheduler has; the defaults if not given.",
 )
 @click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
+@click.option(
+    "--from",
+    "scheduler_url",
+    metavar="URL",
+    help="Ask the trio-sched at https://HOST:PORT: it explains with its own configuration, plugins and history.",
+)
+@click.option(
+    "--from-ca",
+    type=FileName(path_type=Path),
+    help="The certificate authorities of that trio-sched; those of the system if not given.",
+)
+@click.option("--from-insecure", is_flag=True, help="Do not check its certificate; it is sent your credentials.")
 @plugin_options
 @click.option(
     "-o",
@@ -111,6 +124,9 @@ def explain(
     every_node: bool,
     config: Path | None,
     feature_gates: str,
+    scheduler_url: str | None,
+    from_ca: Path | None,
+    from_insecure: bool,
     output: str,
     **options: Any,
 ) -> ExitCode:
@@ -140,11 +156,23 @@ def explain(
             namespace=namespace,
             nodes=nodes,
             context=context,
+            is_default=config is None,
         )
+        there = None
+        if scheduler_url is not None:
+            is_by_name = bool(pods) and all(name.kind == "Pod" for name in question.names)
+            if live is None or config is not None or feature_gates or not is_by_name:
+                raise click.UsageError("--from takes names of pods, and neither files nor --config nor --feature-gates")
+            there = scheduler_connection(scheduler_url, live.settings, ca_file=from_ca, insecure=from_insecure)
+        elif from_ca is not None or from_insecure:
+            raise click.UsageError("--from-ca and --from-insecure are about the trio-sched of --from")
         now = datetime.now(UTC)
         try:
             with shown_progress() as progress:
-                if live is not None:
+                if there is not None:
+                    progress.begin(f"asking {there.server}")
+                    answers = trio.run(explain_there, there, question.names, nodes)
+                elif live is not None:
                     answers = trio.run(explain_live, question, live.settings, now, progress.begin)
                 else:
                     manifests = cluster.load_dumped(say_on_stderr, progress.begin)
