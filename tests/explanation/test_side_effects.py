@@ -5,6 +5,7 @@ from random import Random
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.explanation.data import cause_text
 from trio_sched.explanation.explanation import explain
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -12,8 +13,7 @@ from trio_sched.testing import node, owner_reference, pod
 from trio_sched.testing.plugin_harness import make_profile
 
 
-def notes_of(nodes: list[Node], pods: list[Pod], asked: Pod) -> dict[str, tuple[str, ...]]:
-    """The title of each change that helps → what is said of it besides."""
+def scheduler_with(nodes: list[Node], pods: list[Pod]) -> Scheduler:
     profile = make_profile(["PrioritySort", "NodeUnschedulable", "NodeResourcesFit"])
     cache = Cache()
     scheduler = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod=cache.unassigned.get), rng=Random(0))
@@ -25,6 +25,13 @@ def notes_of(nodes: list[Node], pods: list[Pod], asked: Pod) -> dict[str, tuple[
             cache.add(other)
         else:
             cache.put_unassigned(other)
+    return scheduler
+
+
+def notes_of(nodes: list[Node], pods: list[Pod], asked: Pod) -> dict[str, tuple[str, ...]]:
+    """The title of each change that helps → what is said of it besides."""
+    scheduler = scheduler_with(nodes, pods)
+    cache = scheduler.cache
     found = explain(scheduler, asked)
     # Nothing that was tried is left.
     assert sorted(one.key for one in cache.unassigned.pods()) == sorted(one.key for one in pods if not one.node_name)
@@ -50,6 +57,19 @@ def test_pods_that_could_take_the_place_together_are_named() -> None:
         "default/rival-1, default/rival-2, which are pending too, could take this place first",
     )
     assert notes_of(nodes, [pair[0], asked], asked)["uncordon a"] == ()
+
+
+def test_the_cause_says_how_long_pods_that_may_be_evicted_take_to_end() -> None:
+    asked = pod("asked", cpu="4", priority=10)
+    slow = pod("slow", cpu="3", node_name="a", grace_seconds=120)
+    quick = pod("quick", cpu="1", node_name="a", grace_seconds=0)
+    scheduler = scheduler_with([node("a", cpu="4")], [slow, quick, asked])
+    assert cause_text(explain(scheduler, asked)).endswith(
+        ". It may evict default/slow, default/quick on a, which may take 120 s to end"
+    )
+    usual = pod("usual", cpu="4", node_name="a")
+    scheduler = scheduler_with([node("a", cpu="4")], [usual, asked])
+    assert cause_text(explain(scheduler, asked)).endswith("evict default/usual on a, which may take 30 s to end")
 
 
 def test_a_pod_whose_replacement_fits_elsewhere_is_moved() -> None:

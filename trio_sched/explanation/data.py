@@ -23,6 +23,8 @@ from trio_sched.plugin_api.clauses import some_names
 
 Json = dict[str, Any]
 
+_DEFAULT_GRACE_SECONDS: Final = 30
+"""What the API server gives to pods that say nothing."""
 _MAX_CAUSES: Final = 4
 """Requirements that are named as causes of different nodes."""
 
@@ -113,8 +115,16 @@ def cause_text(one: Explanation) -> str:
     if one.pod.nominated_node_name and one.waiting is not None:
         text += "".join(f". {line[:1].upper()}{line[1:]}" for line in one.waiting.details)
     elif one.outcome.victims:
-        text += f". It may evict {some_names([pod.key for pod in one.outcome.victims])} on {one.outcome.node_name}"
+        victims = one.outcome.victims
+        text += f". It may evict {some_names([pod.key for pod in victims])} on {one.outcome.node_name}"
+        text += f", which may take {max(map(_grace_seconds, victims))} s to end"
     return text
+
+
+def _grace_seconds(pod: Pod) -> int:
+    """How long *pod* may take to end once it is evicted."""
+    given = pod.spec.termination_grace_period_seconds
+    return _DEFAULT_GRACE_SECONDS if given is None else max(given, 0)
 
 
 def _other_causes(analysis: Analysis, blocking: Sequence[FailingClause]) -> Iterator[tuple[FailingClause, int]]:
