@@ -23,7 +23,8 @@ from trio_sched.objects.storage.storage import CSINode
 from trio_sched.plugin_api.clauses import Change, Edit
 from trio_sched.snapshot.node_columns import NodeView
 
-POOL_LABELS: Final = (
+_POOL_LABELS: Final = (
+    "trio-sched.dev/pool",
     "cloud.google.com/gke-nodepool",
     "eks.amazonaws.com/nodegroup",
     "karpenter.sh/nodepool",
@@ -60,7 +61,7 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
 
 def pool_name(node: Node) -> str | None:
     """The name of the pool of *node*, as its provider labels it; None if it has no such label."""
-    return next((node.labels[key] for key in POOL_LABELS if key in node.labels), None)
+    return next((node.labels[key] for key in _POOL_LABELS if key in node.labels), None)
 
 
 def pool_of(node: Node) -> Hashable:

@@ -6,19 +6,11 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from trio_sched.explanation.new_nodes import pool_name
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod_requests import ResourceAmounts, is_extended
 
-POOL_LABELS: Final = (
-    "trio-sched.dev/pool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "kubernetes.azure.com/agentpool",
-    "karpenter.sh/nodepool",
-    "node.kubernetes.io/instance-type",
-)
-"""Labels that name the pool of a node; the first that a node has applies."""
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 
 
@@ -98,7 +90,7 @@ def report_node(node: Node, requests: Sequence[ResourceAmounts]) -> NodeReport:
     requested = {name: sum(wanted.amount(name) for wanted in requests) for name in names}
     return NodeReport(
         name=node.name,
-        pool=next((node.labels[label] for label in POOL_LABELS if label in node.labels), "-"),
+        pool=pool_name(node) or "-",
         zone=node.labels.get(ZONE_LABEL, "-"),
         usage=Usage(
             pods=len(requests),

@@ -117,22 +117,22 @@ def fit_in_cluster(plan: Plan, template: Manifest, count: int | None, progress: 
         ManifestError: the pod or an object of the cluster is refused.
         TrioSchedError: a plugin is missing or broken; possibly in an exception group.
     """
-    return trio.run(_fit, plan, snapshot_of_plan(plan), template, count, progress)
-
-
-async def _fit(
-    plan: Plan,
-    snapshot: ClusterSnapshot,
-    template: Manifest,
-    count: int | None,
-    progress: Callable[[int, int], None],
-) -> Fit:
-    pod = admitted(template, plan.manifests, ApiServer(trio_clock(plan.begins), plan.seed))
+    pod = trio.run(_admitted, plan, template)  # first: the objects of a plan become the store's when it is simulated
     names = scheduler_names(plan.settings)
     if pod.scheduler_name not in names:
         raise OtherScheduler(
             f"the pod is for the scheduler {pod.scheduler_name}; the configuration has {', '.join(names)}"
         )
+    return trio.run(_fit, plan, snapshot_of_plan(plan), pod, count, progress)
+
+
+async def _admitted(plan: Plan, template: Manifest) -> Pod:
+    return admitted(template, plan.manifests, ApiServer(trio_clock(plan.begins), plan.seed))
+
+
+async def _fit(
+    plan: Plan, snapshot: ClusterSnapshot, pod: Pod, count: int | None, progress: Callable[[int, int], None]
+) -> Fit:
     async with assembled(plan.settings, plan.begins) as assembly:
         fill(assembly, snapshot)
         return fit_copies(assembly.scheduler, pod, count, progress)

@@ -78,9 +78,7 @@ def repack(plan: Plan, trials: int, progress: Callable[[int, int], None]) -> Rep
     """
     packing = _Packing(plan, snapshot_of_plan(plan))
     if not packing.snapshot.nodes or not packing.movable:
-        raise NothingToPack(
-            "there is nothing to pack: the cluster has no nodes, or no pods that a scheduler here places"
-        )
+        raise NothingToPack("there is nothing to pack: there are no nodes, or no pods that a scheduler here places")
     unplaced = packing.unplaced(packing.names, plan.seed)
     done = []
     for number in range(trials):
@@ -162,7 +160,10 @@ def repack_answer(found: Repacked) -> Answer:
         f"(90th percentile of {plural(len(counts), 'trial')}; {counts[0]} to {counts[-1]})"
     ]
     if found.unplaced:
-        sentences.append(f"{plural(found.unplaced, 'pod')} find no place on all nodes either, and do not count")
+        verbs = ("finds", "does") if found.unplaced == 1 else ("find", "do")
+        sentences.append(
+            f"{plural(found.unplaced, 'pod')} {verbs[0]} no place on all nodes either, and {verbs[1]} not count"
+        )
     return Answer(
         question="compact, packed from scratch",
         works=True,

@@ -252,6 +252,24 @@ def test_the_nodes_used_least_are_emptied_while_their_pods_find_another_place(wr
     assert groups(data, "pools", "pods") == {"general": (5, 5)}
 
 
+def test_pods_are_packed_from_scratch_on_as_few_nodes_as_hold_them(write: Write, capsys: Capture) -> None:
+    nodes = [node(f"n{n}") for n in range(6)]
+    agent = deployment("agent", 1, cpu="1")
+    agent["kind"] = "DaemonSet"
+    del agent["spec"]["replicas"]
+    cluster = write("cluster.yaml", *nodes, deployment("web", 7), agent, pod("never", "9"))
+    code, data = asked(capsys, "compact", "--repack", "3", "--seed", "5", "--cluster", cluster)
+    assert code == ExitCode.OK
+    assert data["repackedPools"] == [{"name": "general", "nodes": 6, "needed": 3}]  # 3 CPUs of each beside the agent
+    assert [(one["seed"], one["needed"]) for one in data["trials"]] == [(5, 3), (6, 3), (7, 3)]
+    assert data["summary"] == [
+        "3 of 6 nodes are enough for 8 pods placed from scratch (90th percentile of 3 trials; 3 to 3)",
+        "1 pod finds no place on all nodes either, and does not count",
+    ]
+    code, error = refused(capsys, "compact", "--repack", "3", "--cluster", write("empty.yaml", node("n1")))
+    assert (code, "there is nothing to pack" in error) == (ExitCode.NO_ANSWER, True)
+
+
 def test_nodes_with_pods_that_nothing_makes_again_are_kept(write: Write, capsys: Capture) -> None:
     cluster = write("cluster.yaml", node("n1"), node("n2"), pod("bare", nodeSelector={HOST: "n1"}))
     code, data = asked(capsys, "compact", "--cluster", cluster)
