@@ -32,6 +32,9 @@ class ApplyManifests(Action):
             resource = changes.running.server.state.types.of_kind(fields["apiVersion"], fields["kind"])
             if resource is None:
                 raise ChangeRefused(str(manifest.problem("is of a kind that is not served here", "kind")))
+            if not fields["metadata"].get("name"):
+                text = "is needed to apply an object; one with a generateName can only be created"
+                raise ChangeRefused(str(manifest.problem(text, "metadata.name")))
             try:
                 await changes.apply(_path(resource, fields["metadata"]), _applied(fields))
             except ChangeRefused as refused:

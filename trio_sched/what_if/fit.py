@@ -34,6 +34,8 @@ Json = dict[str, Any]
 
 _READ_BY_ADMISSION: Final = ("Namespace", "PriorityClass", "LimitRange", "RuntimeClass")
 """Kinds that change what a new pod looks like."""
+_MOST_COPIES: Final = 1_000_000
+"""Where it ends if nothing limits the copies, because the configuration has no plugin that counts resources."""
 _STEP: Final = 100
 """Copies between two reports of progress."""
 
@@ -149,7 +151,7 @@ def fit_copies(scheduler: Scheduler, pod: Pod, count: int | None, progress: Call
     """
     placed: Counter[str] = Counter()
     number = 0
-    while count is None or number < count:
+    while number < (_MOST_COPIES if count is None else count):
         copy = _copy(pod, number)
         info = QueuedPodInfo(pod=copy, timestamp=0.0)
         decision = scheduler.decide(info)
@@ -161,8 +163,8 @@ def fit_copies(scheduler: Scheduler, pod: Pod, count: int | None, progress: Call
         number += 1
         if number % _STEP == 0:
             progress(number, count or number)
-    complete = count is not None and number >= count
-    cause = _cause(scheduler, _copy(pod, number)) if not complete else None
+    complete = number >= (_MOST_COPIES if count is None else count)
+    cause = None if complete else _cause(scheduler, _copy(pod, number))
     nodes = scheduler.cache.table.nodes
     names = {node.name: (node.labels.get(ZONE_LABEL, "-"), pool_name(node) or "-") for node in nodes}
     return Fit(

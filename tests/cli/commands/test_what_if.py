@@ -327,6 +327,10 @@ def test_mistakes_in_manifests_are_named_at_their_place(write: Write, capsys: Ca
     assert code == ExitCode.NO_ANSWER
     assert "other.yaml" in error
     assert "Pod default/fixed" in error
+    nameless = pod("a")
+    nameless["metadata"] = {"generateName": "a-"}
+    code, error = refused(capsys, "apply", "-f", write("nameless.yaml", nameless), "--cluster", cluster)
+    assert (code, "metadata.name: is needed to apply an object" in error) == (ExitCode.NO_ANSWER, True)
     foreign = write("foreign.yaml", pod("a", schedulerName="another"))
     code, error = refused(capsys, "fit", "-f", foreign, "--cluster", cluster)
     assert (code, "the scheduler another" in error) == (ExitCode.NO_ANSWER, True)
