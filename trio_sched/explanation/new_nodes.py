@@ -121,6 +121,8 @@ def _all_run(change: Change, trial: Trial, pods: Sequence[Pod]) -> bool:
 def _siblings(trial: Trial) -> list[Pod]:
     """The pod and the pending pods that its controller has made, too, or that are of its group."""
     pod, owner = trial.pod, controller_of(trial.pod)
+    if owner is None and not pod.group_key:
+        return [pod]
     others = [
         one
         for one in trial.scheduler.cache.unassigned.pods()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 from msgspec import structs
@@ -15,7 +17,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import some_names
 
 _MAX_RIVALS: Final = 20
-"""Other pending pods that are looked at."""
+"""Other pending pods that are placed first."""
+_MAX_ELIGIBLE: Final = 1_000
+"""So many pending pods are compared for that; there can be tens of thousands."""
 
 
 def side_effects(trial: Trial, edited: list[EditedObject], pod: Pod, node_name: str) -> Iterator[str]:
@@ -80,10 +84,10 @@ def _rivals(trial: Trial, pod: Pod, node_name: str) -> list[Pod]:
     that are on its node then.
     """
     scheduler, there = trial.scheduler, []
-    others = [one for one in scheduler.cache.unassigned.pods() if _may_come_first(trial, one, pod)]
-    others.sort(key=lambda one: (-one.priority, one.metadata.creation_timestamp or ""))
+    eligible = (one for one in scheduler.cache.unassigned.pods() if _may_come_first(trial, one, pod))
+    others = nsmallest(_MAX_RIVALS, islice(eligible, _MAX_ELIGIBLE), key=_queue_order)
     with ExitStack() as stack:
-        for other in others[:_MAX_RIVALS]:
+        for other in others:
             decision = scheduler.try_pod(other)
             if not isinstance(decision, ScheduleResult):
                 continue
@@ -93,6 +97,10 @@ def _rivals(trial: Trial, pod: Pod, node_name: str) -> list[Pod]:
                 if not isinstance(scheduler.try_pod(pod), ScheduleResult):
                     return there
     return []
+
+
+def _queue_order(pod: Pod) -> tuple[int, str]:
+    return -pod.priority, pod.metadata.creation_timestamp or ""
 
 
 def _may_come_first(trial: Trial, other: Pod, pod: Pod) -> bool:
