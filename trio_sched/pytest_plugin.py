@@ -73,6 +73,14 @@ def fake_handle() -> FakeHandle:
 
 
 @pytest.fixture
+def replayed_cluster() -> Any:
+    """What replays recordings: see `trio_sched.testing.replays`."""
+    from trio_sched.testing.replays import replayed_cluster
+
+    return replayed_cluster
+
+
+@pytest.fixture
 def virtual_cluster() -> Any:
     """What makes virtual clusters, for ``async with``: see `trio_sched.testing.cluster`."""
     from trio_sched.testing.cluster import virtual_cluster

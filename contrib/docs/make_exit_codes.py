@@ -41,6 +41,12 @@ DAEMON: Final = """\
 | all plugins can be used | 0 |
 | at least one cannot: it is listed with its error | 1 |
 
+| `trio-sched replay` | code |
+| --- | --- |
+| every decision is the same, or chance alone makes it another one with another configuration | 0 |
+| some decisions are others | 1 |
+| something is wrong with the recording or the command line; with `--verify`: not everything was compared | 3 |
+
 | `trio-sched compare` | code |
 | --- | --- |
 | every pod is on the same node | 0 |

@@ -21,11 +21,12 @@ pip install "trio-sched[testing]"
 ## In pytest
 
 trio-sched brings a plugin for pytest, which pytest finds by itself. Async tests that use `trio_sched` run on a clock
-that jumps over every wait. Two fixtures need no import:
+that jumps over every wait. Three fixtures need no import:
 
 | fixture | what it is |
 | --- | --- |
 | `fake_handle` | a new [`FakeHandle`](#fakehandle) |
+| `replayed_cluster` | [`replayed_cluster`](#replayed_cluster) |
 | `virtual_cluster` | [`virtual_cluster`](#virtual_cluster) |
 
 The option `plugin_hook_seconds` of pytest's configuration is after how long [a call of a
@@ -72,6 +73,7 @@ GROUPS: Final = (
         ("virtual_cluster", "VirtualCluster", "run_virtual", "ObjectChange", "NotSettled", "Refused", "UnknownNode"),
         module=TESTING,
     ),
+    Group("Recordings", ("replayed_cluster", "ReplayResult"), module=TESTING),
     Group(
         "Pods and nodes",
         (

@@ -62,7 +62,7 @@ def test_what_is_cut_off_is_counted_by_segment(folder: RecordingFolder) -> None:
 
 
 def test_the_oldest_segments_make_room(folder: RecordingFolder) -> None:
-    text = [Requeued(0.0, str(number * 7919 % 10007), [], [], None) for number in range(30_000)]
+    text = [Requeued(0.0, str(number * 7919 % 10007), [], [], None, []) for number in range(30_000)]
     for _ in range(20):
         add_segment(folder, "a", *text)
         sizes = [path.stat().st_size for path in segment_paths(folder.path)]

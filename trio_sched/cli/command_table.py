@@ -37,6 +37,9 @@ COMMANDS: Final = {
     "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster on an embedded API server."),
     "compare": LazyCommand("compare", "compare", "Schedule a cluster in two ways, and show what differs."),
     "what-if": LazyCommand("what_if", "what_if", "Say what would become of pods if the cluster were changed."),
+    "replay": LazyCommand(
+        "replay", "replay_command", "Make the decisions of a recording again, and show which are others."
+    ),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
     "bench-plugin": LazyCommand("bench_plugin", "bench_plugin", "Measure what a plugin costs per pod."),
     "new-plugin": LazyCommand("new_plugin", "new_plugin", "Write a package with a plugin that works."),

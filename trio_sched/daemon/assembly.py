@@ -7,10 +7,11 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import define, field
@@ -70,9 +71,12 @@ from trio_sched.plugin_api.features import Features
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
     from trio_sched.daemon.extenders.extenders import Extenders
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
+    from trio_sched.daemon.recording.decision_recorder import DecisionRecorder  # only where decisions are recorded
 
 log = logging.getLogger(__name__)
 
@@ -156,6 +160,8 @@ class Assembly:
     cache_checks: CacheChecks
     tasks: BackgroundTasks
     """Of the plugins that are scheduled with."""
+    decisions: DecisionRecorder | None = None
+    """Records what decisions depend on; None: nothing is recorded."""
     leading: trio.Nursery | None = None
     """Holds what only the leader does, while this process leads."""
     ending: trio.Event = field(factory=trio.Event)
@@ -167,6 +173,14 @@ class Assembly:
     def settings(self) -> DaemonSettings:
         """The settings in force."""
         return self.loaded.settings
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Record decisions while the block runs, if that is wanted.
+
+        Raises:
+            CannotRecord: the folder of the recording cannot be written to.
+        """
+        return nullcontext() if self.decisions is None else self.decisions.running()
 
     def forget_attempts(self) -> None:
         """Forget the attempts of pods that are no longer pending, and what would have helped these."""
@@ -191,6 +205,8 @@ class Assembly:
         )
         scheduler.exchange_profiles(loaded.prepared, now=now)
         self.event_handlers.profiles_changed(self.watches.pods.objects, now=now)
+        if self.decisions is not None:
+            self.decisions.configured(loaded.record(now))
 
 
 def assemble(
@@ -218,10 +234,13 @@ def assemble(
     waiting, pods_in_pre_bind, object_waits = WaitingPods(), PodsInPreBind(), ObjectWaits()
     pods_available, backoff_changed = WakeUp(), WakeUp()
     metrics = MetricRecorder()
+    decisions = _decision_recorder(settings, wall_clock)
     # The watches are made below; nothing is read from them before they run.
-    scheduler = _scheduler(
-        settings, random, {"Pod": lambda: watches.pods.by_name, "Node": lambda: watches.nodes.by_name}
-    )
+    pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]] = {
+        "Pod": lambda: watches.pods.by_name,
+        "Node": lambda: watches.nodes.by_name,
+    }
+    scheduler = _scheduler(settings, random, pods_and_nodes, decisions)
     queue = scheduler.queue
 
     def wake() -> None:
@@ -297,7 +316,9 @@ def assemble(
         move_on_pod_add=features.gang_scheduling,
         declared_features=features.node_declared_features,
     )
-    delivery = Delivery(event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics)
+    delivery = _delivery(
+        decisions, event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics
+    )
     pod_groups = None
     if features.generic_workload:
         pod_groups = _pod_groups(
@@ -375,6 +396,7 @@ def assemble(
         tasks=BackgroundTasks(loaded.background_tasks, loaded.leader_tasks),
         reloads=reloads,
         cache_checks=cache_checks,
+        decisions=decisions,
         metrics=Metrics(
             options=settings.metrics,
             gates=settings.gates,
@@ -395,6 +417,7 @@ def assemble(
                 {"success": reloads.succeeded, "error": reloads.failed},
                 not reloads.last_problem,
             ),
+            recording=lambda: (False, 0) if decisions is None else (decisions.is_on, decisions.left_out),
             recorder=metrics,
             of_plugins=plugin_metrics,
             reflectors=watches.reflectors,
@@ -464,10 +487,29 @@ def _remedies(scheduler: Scheduler, status_writer: PodStatusWriter) -> Condition
     return ConditionRemedies(partial(first_remedy, scheduler), write)
 
 
+def _decision_recorder(settings: DaemonSettings, wall_clock: Callable[[], datetime]) -> DecisionRecorder | None:
+    """What records decisions, if that is wanted."""
+    if settings.recording is None:
+        return None
+    from trio_sched.daemon.recording.decision_recorder import DecisionRecorder
+
+    return DecisionRecorder(settings=settings.recording, wall_clock=wall_clock)
+
+
+def _delivery(decisions: DecisionRecorder | None, **parts: Any) -> Delivery:
+    """What takes the batches of the watches, made of *parts*."""
+    if decisions is None:
+        return Delivery(**parts)
+    from trio_sched.daemon.recording.recorded_delivery import RecordedDelivery
+
+    return RecordedDelivery(**parts, decisions=decisions)
+
+
 def _scheduler(
     settings: DaemonSettings,
     random: Random,
     pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]],
+    decisions: DecisionRecorder | None,
 ) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
     features = settings.gates.features
@@ -492,10 +534,16 @@ def _scheduler(
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
     # decisions do not depend on it.
     sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
-    return Scheduler(
-        cache=cache,
-        queue=queue,
-        object_cache=ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
-        rng=random,
-        measurements=Measurements(time.perf_counter, sample_gap),
-    )
+    parts: dict[str, Any] = {
+        "cache": cache,
+        "queue": queue,
+        "object_cache": ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
+        "measurements": Measurements(time.perf_counter, sample_gap),
+    }
+    if decisions is None:
+        return Scheduler(**parts, rng=random)
+    from trio_sched.daemon.recording.recorded_random import RecordedRandom
+    from trio_sched.daemon.recording.recorded_scheduler import RecordedScheduler
+
+    scheduler = decisions.scheduler = RecordedScheduler(**parts, rng=RecordedRandom(random), decisions=decisions)
+    return scheduler

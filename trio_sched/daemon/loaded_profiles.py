@@ -20,6 +20,7 @@ from trio_sched.engine.registry.profile import build_profile
 from trio_sched.engine.scheduler import PreparedProfiles, Scheduler
 from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.plugin_api.custom_resources import Watched
+from trio_sched.recording.records import Configured
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,17 @@ class LoadedProfiles:
     def leader_tasks(self) -> list[BoundHook]:
         """Those of plugins that run on the leader only."""
         return [hook for hook, on_leader_only in self._runs() if on_leader_only]
+
+    def record(self, now: float) -> Configured:
+        """What a recording says of these profiles, which are in force from *now* on."""
+        from trio_sched.config.dump import dump_configuration  # only where decisions are recorded
+
+        return Configured(
+            now=now,
+            configuration=dump_configuration(self.settings.config),
+            gates=dict(self.settings.gates.overrides),
+            plugins={name: source for one in self.prepared.profiles.values() for name, source in one.sources.items()},
+        )
 
     def _runs(self) -> list[tuple[BoundHook, bool]]:
         found, seen = [], set()

@@ -16,6 +16,7 @@ from trio_sched.daemon.plugins.plugin_trace import TraceSelector
 from trio_sched.engine.hooks.failure_policy import FailurePolicy
 from trio_sched.engine.queue.scheduling_queue import MAX_IN_UNSCHEDULABLE_SECONDS
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
+from trio_sched.recording.recording_settings import RecordingSettings
 
 if TYPE_CHECKING:
     from trio_sched.daemon.serving_settings import ServingSettings
@@ -41,3 +42,5 @@ class DaemonSettings:
     trace_plugins: TraceSelector | None = None
     """The pods for which calls of plugins are logged."""
     metrics: MetricsOptions = field(factory=MetricsOptions)
+    recording: RecordingSettings | None = None
+    """Where decisions are recorded; None: nowhere."""

@@ -70,9 +70,10 @@ async def run_daemon(
     Raises:
         LeaderElectionLost: another instance may lead now.
         PluginTaskFailed: the background task of a plugin failed.
+        CannotRecord: decisions are to be recorded, and that is not possible.
     """
     set_malloc_thresholds()
-    with assembly.blocking_hooks.watching():
+    with assembly.blocking_hooks.watching(), assembly.recording():
         await _run(assembly, stop, reload, task_status)
 
 

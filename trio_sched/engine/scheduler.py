@@ -91,7 +91,7 @@ class Scheduler:
     _nominated: NominatedIndex = field(init=False)
     _dry_runs: DryRunCache = field(factory=DryRunCache, init=False)
     _refusals: NodeRefusals = field(init=False)
-    _next_start_node_index: int = field(default=0, init=False)
+    next_start_node_index: int = field(default=0, init=False)
     """Where the next search for feasible nodes begins; shared by all profiles."""
 
     @object_cache.default
@@ -212,7 +212,7 @@ class Scheduler:
         cycle.evaluation = evaluation
         decision = cycle.decide(self.rng)
         if isinstance(decision, ScheduleResult):
-            self._next_start_node_index += decision.evaluated_nodes
+            self.next_start_node_index += decision.evaluated_nodes
         elif info.signature is not None and decision.diagnosis is not None and not nominated:
             cache.remember_fit_error(info.signature, decision)
         return decision
@@ -245,7 +245,7 @@ class Scheduler:
         with self._tracing(info):
             found = find_feasible_nodes(cycle, nominated_first=nominated_first)
         if isinstance(found, NodesForExtenders):
-            self._next_start_node_index += found.evaluated
+            self.next_start_node_index += found.evaluated
         return found
 
     def select_host_among(
@@ -372,7 +372,7 @@ class Scheduler:
             pod,
             nominated,
             CycleState(is_trial=self.is_trial),
-            self._next_start_node_index,
+            self.next_start_node_index,
             self.queue.nominator.node_name(pod),
             self._nominated_rows,
             on_scores=self.on_scores,

@@ -49,7 +49,11 @@ class Changed(Struct, frozen=True, tag="changes", array_like=True):
     now: float
     kind: str
     changes: list[tuple[str, bytes]]
-    """``ADDED``, ``MODIFIED`` or ``DELETED`` → the object; of one that was deleted the metadata is enough."""
+    """``ADDED``, ``MODIFIED`` or ``DELETED`` → the object, of one that was deleted its name and UID; or `PATCHED`."""
+
+
+PATCHED: Final = "PATCHED"
+"""A pod was modified; the bytes are a `trio_sched.recording.pod_patch.PodPatch`."""
 
 
 class Existed(Struct, frozen=True, tag="existed", array_like=True):
@@ -118,6 +122,8 @@ class Requeued(Struct, frozen=True, tag="requeued", array_like=True):
     pending: list[str]
     nominated: str | None
     """The node that it is nominated to from now on; None: as before."""
+    drawn: list[tuple[int, int | float]]
+    """What plugins drew since the decision; see `Decided`."""
 
 
 class Ended(Struct, frozen=True, tag="ended", array_like=True):

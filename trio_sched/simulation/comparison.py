@@ -124,13 +124,13 @@ def _why(
         return gone if new else f"{gone}; {messages[1].get(pod, '')}"
     if explanation is None:
         return "" if new else messages[1].get(pod, "")
-    rejections = list(_rejections(explanation.of, old))
-    if rejections:
-        return f"{old}: {'; '.join(rejections)}"
-    return _scores(explanation.of, old, new) if new else messages[1].get(pod, "")
+    found = list(rejections(explanation.of, old))
+    if found:
+        return f"{old}: {'; '.join(found)}"
+    return score_difference(explanation.of, old, new) if new else messages[1].get(pod, "")
 
 
-def _rejections(of: PodExplanation, node: str) -> Iterator[str]:
+def rejections(of: PodExplanation, node: str) -> Iterator[str]:
     """Why the pod cannot be on *node*."""
     if of.error:
         yield f"a plugin failed: {of.error}"
@@ -148,7 +148,8 @@ def _rejections(of: PodExplanation, node: str) -> Iterator[str]:
         yield "kept for a pod that is nominated there"
 
 
-def _scores(of: PodExplanation, old: str, new: str) -> str:
+def score_difference(of: PodExplanation, old: str, new: str) -> str:
+    """Why *new* is better than *old*, or was; empty if the score of one is not known."""
     scores = {score.node: score for score in of.others}
     if old not in scores or new not in scores:
         return ""

@@ -19,6 +19,7 @@ This package and `trio_sched.plugin_api` are the only ones with a stable API. Pr
 `trio_sched.testing.strategies` makes random clusters; it needs Hypothesis, so it is not imported here.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from trio_sched.testing.builders import container as container
@@ -79,6 +80,8 @@ if TYPE_CHECKING:
     from trio_sched.testing.cluster import Refused as Refused
     from trio_sched.testing.cluster import VirtualCluster as VirtualCluster
     from trio_sched.testing.cluster import virtual_cluster as virtual_cluster
+    from trio_sched.testing.replays import ReplayResult as ReplayResult
+    from trio_sched.testing.replays import replayed_cluster as replayed_cluster
 
 __all__ = [
     "FakeHandle",
@@ -88,6 +91,7 @@ __all__ = [
     "ObjectChange",
     "Outcome",
     "Refused",
+    "ReplayResult",
     "UnknownNode",
     "VirtualCluster",
     "ask_hint",
@@ -120,6 +124,7 @@ __all__ = [
     "pod_group",
     "pod_term",
     "priority_class",
+    "replayed_cluster",
     "replica_set",
     "replication_controller",
     "requirement",
@@ -139,16 +144,22 @@ __all__ = [
     "volume_attachment",
 ]
 
-_OF_CLUSTERS = ("NotSettled", "Refused", "VirtualCluster", "virtual_cluster")
+_OF_CLUSTERS = {
+    "NotSettled": "cluster",
+    "Refused": "cluster",
+    "ReplayResult": "replays",
+    "VirtualCluster": "cluster",
+    "replayed_cluster": "replays",
+    "virtual_cluster": "cluster",
+}
+"""What runs a whole cluster → the module that it is in."""
 
 
 def __getattr__(name: str) -> Any:
     """What runs a whole cluster is imported when it is first used: daemon, client and simulator take long."""
     if name not in _OF_CLUSTERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from trio_sched.testing import cluster
-
-    return getattr(cluster, name)
+    return getattr(importlib.import_module(f"trio_sched.testing.{_OF_CLUSTERS[name]}"), name)
 
 
 def __dir__() -> list[str]:

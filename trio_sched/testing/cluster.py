@@ -19,6 +19,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Mutable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
+from os import PathLike
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -36,6 +38,7 @@ from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
+from trio_sched.recording.recording_settings import RecordingSettings
 from trio_sched.simulation.simulated_cluster import run_cluster
 from trio_sched.simulator import (
     EPOCH_OF_TESTS,
@@ -489,6 +492,7 @@ async def virtual_cluster(
     tracer: Tracer | None = None,
     failure_policies: Mapping[str, str] | None = None,
     trace_plugins: str = "",
+    record: str | PathLike[str] = "",
 ) -> AsyncGenerator[VirtualCluster, None]:
     """Run a cluster with a scheduler in it, until the block is left.
 
@@ -522,6 +526,7 @@ async def virtual_cluster(
         failure_policies: by plugin, ``{"MyPlugin": "open"}``: what ``--plugin-failure-policy`` sets.
         trace_plugins: the pods for which every call of plugins is logged, as ``--trace-plugins`` chooses them:
             ``"*"`` for all of them.
+        record: a folder into which decisions are recorded, as ``--record`` does, for `replayed_cluster`.
 
     Raises:
         RealTimeExceeded: the cluster was busy for longer.
@@ -534,6 +539,8 @@ async def virtual_cluster(
         raise ValueError(f"begins={begins!r} has no time zone; add tzinfo=UTC for instance")
     settings = cluster_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
     settings = with_plugin_flags(settings, failure_policies or {}, trace_plugins)
+    if record:
+        settings = evolve(settings, recording=RecordingSettings(folder=Path(record)))
     api = ApiServer(now=trio_clock(begins.astimezone(UTC)), seed=seed)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")

@@ -21,6 +21,7 @@ from attrs import frozen
 from trio_sched.cli.flags.failure_policies import read_failure_policies
 from trio_sched.cli.flags.flags import Flags
 from trio_sched.cli.flags.metrics_options import metrics_options
+from trio_sched.cli.flags.recording_options import read_recording
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin, check_arguments
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.crash_reports import crash_reports
@@ -148,6 +149,7 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event
         metrics=metrics_options(prepared.flags, watch_event_loop=watch_event_loop),
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
         serving=prepared.serving,
+        recording=read_recording(prepared.flags),
     )
 
 

@@ -82,6 +82,12 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     help="Show calls of plugins on stderr, for pods like namespace/name* or app=web; +hint, +sign: those too.",
 )
 @click.option(
+    "--record",
+    metavar="DIR",
+    default="",
+    help="Record what decisions depend on, and these, into this folder, for trio-sched replay.",
+)
+@click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
 )
 def simulate(
@@ -97,6 +103,7 @@ def simulate(
     address: tuple[str, int] | None,
     failure_policies: str,
     trace_plugins: str,
+    record: str,
     verbosity: int,
     **options: Any,
 ) -> ExitCode:
@@ -118,6 +125,8 @@ def simulate(
         if trace_plugins:
             own_flags.append(f"--trace-plugins={trace_plugins}")
             logging.getLogger("trio_sched.daemon.plugins.plugin_trace").setLevel(logging.INFO)
+        if record:
+            own_flags.append(f"--record={record}")
         read_settings = partial(settings_of, config, feature_gates, selection_of(options), own_flags)
         settings = read_settings()
         if address is None:

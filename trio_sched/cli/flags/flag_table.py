@@ -177,6 +177,18 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
             "Log calls of plugins and their answers for pods like namespace/name* or app=web; +hint, +sign: those too.",
         ),
     ),
+    "Recording": (
+        Flag(
+            "record", STRING, "", "Record what decisions depend on, and these, into this folder, for trio-sched replay."
+        ),
+        Flag(
+            "record-annotations",
+            STRINGS,
+            (),
+            "Annotations that plugins read, to be recorded as those of built-in ones are; * at the end: any text.",
+        ),
+        Flag("record-max-mib", INT, 1024, "How large the recording may become; then its oldest part is dropped."),
+    ),
     "Process": (
         Flag("core-files", BOOL, False, "Let crashes leave core files, with tokens and keys in them, as ulimit says."),
     ),

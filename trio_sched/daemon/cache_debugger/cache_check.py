@@ -127,6 +127,8 @@ class CacheCheck:
             if len(things) > MAX_LOGGED_DRIFT:
                 fields[f"{name}Count"] = len(things)
         log.error("Cache mismatch", extra=fields)
+        if self.assembly.decisions is not None:
+            self.assembly.decisions.state_repaired()
 
     # --- the engine and the watches ---------------------------------------------------------------------------------
 

@@ -129,6 +129,11 @@ class PreemptionExecutor:
         """Forget the preemptions whose victims are being deleted, or gone, and the pods that they hold."""
         self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
 
+    def count_as_requested(self) -> None:
+        """The deletion of all victims counts as requested: in a replay, where nothing is deleted."""
+        for preemption in self._by_preemptor.values():
+            preemption.all_requested = True
+
     def _is_ongoing(self, preemption: _Preemption) -> bool:
         if not preemption.all_requested:
             return True

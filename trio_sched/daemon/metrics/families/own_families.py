@@ -86,6 +86,16 @@ OWN_FAMILIES: Final = (
         "1 while the configuration file is in force as it was read last.",
     ),
     Family(
+        "trio_sched_recording",
+        Type.GAUGE,
+        "1 while decisions are recorded; 0 also once that has ended, which the log says.",
+    ),
+    Family(
+        "trio_sched_recording_left_out_total",
+        Type.COUNTER,
+        "What was not recorded because the disk was too slow: changes and decisions.",
+    ),
+    Family(
         "trio_sched_pods_flushed_total",
         Type.COUNTER,
         "Pods that were tried again because they had waited for an event too long.",

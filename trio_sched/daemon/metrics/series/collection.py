@@ -95,6 +95,9 @@ class Collection:
         counted: list[Series] = [((result,), float(count)) for result, count in reloads.items() if count]
         yield "trio_sched_configuration_reloads_total", counted
         yield "trio_sched_configuration_last_reload_successful", [((), float(is_in_force))]
+        is_recording, left_out = sources.recording()
+        yield "trio_sched_recording", [((), float(is_recording))]
+        yield "trio_sched_recording_left_out_total", [((), float(left_out))]
         yield "trio_sched_event_loop_lag_seconds", [((), recorder.loop_lag)]
         yield "trio_sched_events_unsent", [((), float(sources.unsent_events()))]
         yield "trio_sched_events_dropped_total", [((), float(sources.dropped_events()))]

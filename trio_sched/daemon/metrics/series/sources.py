@@ -41,6 +41,8 @@ class Sources:
     """Returns how often the cache was compared with the API server, and the objects that differed, by difference."""
     reloads: Callable[[], tuple[Mapping[str, int], bool]]
     """Returns the number of reloads by result, and whether the last one has succeeded."""
+    recording: Callable[[], tuple[bool, int]]
+    """Returns whether decisions are recorded, and how much was left out."""
     recorder: MetricRecorder
     of_plugins: PluginMetricRegistry
     """What plugins count through their handles."""

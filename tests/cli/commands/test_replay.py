@@ -1,0 +1,96 @@
+"""``trio-sched replay``: what it shows, and its exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trio_sched.cli.main import main
+from trio_sched.recording.folder import segment_paths
+
+MOST_ALLOCATED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+CLUSTER = {
+    "apiVersion": "v1",
+    "kind": "List",
+    "items": [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
+        }
+        for name, cpu in (("small", "4"), ("large", "16"))
+    ]
+    + [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"p{number}", "namespace": "shop"},
+            "spec": {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}]},
+        }
+        for number in range(3)
+    ],
+}
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.json").write_text(json.dumps(CLUSTER))
+    folder = tmp_path / "recording"
+    arguments = ["simulate", "-f", str(tmp_path / "cluster.json"), "--begin", "2026-03-01T22:00:00Z"]
+    assert main([*arguments, "--record", str(folder)]) == 0
+    return folder
+
+
+def test_the_same_decisions(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["replay", str(recording), "--verify"]) == 0
+    shown = capsys.readouterr().out
+    assert "From 2026-03-01T22:00:00.000Z" in shown
+    assert "3 decisions, 3 the same, 0 different" in shown
+
+
+def test_another_configuration_shows_the_pods_that_it_moves(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other.yaml").write_text(MOST_ALLOCATED)
+    capsys.readouterr()
+    assert main(["replay", str(recording), "--config", str(tmp_path / "other.yaml")]) == 1
+    shown = capsys.readouterr().out
+    assert "shop/p0: recorded large, replayed small" in shown
+    assert "NodeResourcesFit +" in shown
+    assert main(["replay", str(recording), "--config", str(tmp_path / "other.yaml"), "-o", "json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["different"] == len(data["differences"]) == 3
+    assert data["differences"][0]["recorded"] == "large"
+
+
+def test_a_time_limits_what_is_compared(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option, decisions in (("--from", 0), ("--until", 3)):
+        capsys.readouterr()
+        assert main(["replay", str(recording), option, "2026-03-01T22:30:00Z", "-o", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["decisions"] == decisions
+
+
+def test_a_recording_that_is_cut_off_is_no_error_unless_everything_is_to_be_compared(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = segment_paths(recording)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert main(["replay", str(recording)]) == 0
+    assert "cannot be read" in capsys.readouterr().out
+    assert main(["replay", str(recording), "--verify"]) == 3
+
+
+def test_what_is_no_recording_has_a_code_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(tmp_path)]) == 3
+    assert f"{tmp_path} has no segments" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path), "--config", str(tmp_path / "gone.yaml")]) == 3
+    assert main(["replay"]) == 3

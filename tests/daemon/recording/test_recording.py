@@ -1,0 +1,132 @@
+"""Recording a scheduler: what is written, and that scheduling goes on whatever becomes of the disk."""
+
+import shutil
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trio
+
+from trio_sched.daemon.recording.decision_recorder import CannotRecord, DecisionRecorder
+from trio_sched.daemon.recording.notes import Batch
+from trio_sched.objects.changes import Change, Changes, Listed
+from trio_sched.recording.folder import RecordingReader, segment_paths
+from trio_sched.recording.recording_settings import RecordingSettings
+from trio_sched.recording.records import Changed, Ended, FirstList, Forgotten, Missed, Record
+from trio_sched.simulator import jumping_clock
+from trio_sched.testing import node, pod, virtual_cluster
+
+
+def recorder(folder: Path, max_notes: int = 1000) -> DecisionRecorder:
+    settings = RecordingSettings(folder=folder)
+    return DecisionRecorder(settings=settings, wall_clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), max_notes=max_notes)
+
+
+def read(folder: Path) -> list[Record]:
+    return [record for _follows, records in RecordingReader(folder).segments() for record in records]
+
+
+def schedule_recorded(folder: Path) -> None:
+    async def run() -> None:
+        async with virtual_cluster(nodes=3, record=folder) as cluster:
+            one = pod("p", cpu="1", annotations={"note": "hunter2"})
+            await cluster.create(one)
+            await cluster.create(pod("huge", cpu="1000"))
+            await cluster.settle()
+            cluster.assert_scheduled("p")
+            await cluster.stop_scheduler()
+
+    trio.run(run, clock=jumping_clock())
+
+
+def test_first_lists_changes_and_decisions_are_written_without_secrets(tmp_path: Path) -> None:
+    schedule_recorded(tmp_path)
+    records = read(tmp_path)
+    counts = Counter(type(record).__name__ for record in records)
+    assert counts["Began"] == counts["Configured"] == counts["Existed"] == counts["Ended"] == 1
+    assert counts["Decided"] == 2
+    assert counts["Reserved"] == counts["Requeued"] == 1
+    assert {record.kind for record in records if isinstance(record, FirstList)} >= {"Node", "Pod"}
+    written = b"".join(raw for one in records if isinstance(one, Changed) for _type, raw in one.changes)
+    assert b'"name":"p"' in written
+    assert b"hunter2" not in written
+
+
+async def test_a_folder_that_cannot_be_written_to_ends_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotRecord, match="cannot record into"), recorder(tmp_path / "file").running():
+        pass
+
+
+def test_scheduling_goes_on_when_the_recording_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_sched.recording.folder.MIN_SEGMENT_BYTES", 1)
+    monkeypatch.setattr("trio_sched.recording.folder.MAX_SEGMENT_BYTES", 1)
+    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.0)
+    folder = tmp_path / "recording"
+
+    async def run() -> None:
+        async with virtual_cluster(nodes=3, record=folder) as cluster:
+            shutil.rmtree(folder)  # the next segment cannot be created
+            for number in range(20):
+                await cluster.create(pod(f"p{number}", cpu="100m"))
+                await cluster.settle()
+                cluster.assert_scheduled(f"p{number}")
+            await cluster.stop_scheduler()
+
+    trio.run(run, clock=jumping_clock())
+    assert [record.message for record in caplog.records].count("Recording ended; scheduling goes on") == 1
+
+
+async def test_what_the_thread_is_too_slow_for_is_counted(tmp_path: Path) -> None:
+    slow = recorder(tmp_path, max_notes=0)
+    with slow.running():
+        for number in range(5):
+            slow.note(Forgotten(float(number), "uid"))
+    assert slow.left_out == 5
+    last = read(tmp_path)[-1]  # there is no end behind it: the next segment does not continue this one
+    assert isinstance(last, Missed)
+    assert last.records == 5
+
+
+async def test_a_large_batch_becomes_several_records(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    pods = [pod(f"p{number}") for number in range(3000)]
+    with one.running():
+        one.delivered(Batch(0.0, "Pod", Listed(pods, "1")))
+        one.delivered(Batch(1.0, "Pod", Changes([Change("DELETED", each, None) for each in pods], "2")))
+    records = read(tmp_path)
+    lists = [record for record in records if isinstance(record, FirstList)]
+    deletions = [change for record in records if isinstance(record, Changed) for change in record.changes]
+    assert sum(len(record.objects) for record in lists) == len(deletions) == 3000
+    assert len(lists) > 3
+    assert isinstance(records[-1], Ended)
+
+
+async def test_nothing_is_noted_before_the_beginning_or_after_the_end(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    one.note(Forgotten(0.0, "before"))
+    with one.running():
+        one.note(Forgotten(1.0, "during"))
+    one.note(Forgotten(2.0, "after"))
+    assert [record.uid for record in read(tmp_path) if isinstance(record, Forgotten)] == ["during"]
+
+
+async def test_every_run_has_segments_of_its_own(tmp_path: Path) -> None:
+    for uid in ("first", "second"):
+        one = recorder(tmp_path)
+        with one.running():
+            one.note(Forgotten(1.0, uid))
+    assert len(segment_paths(tmp_path)) == 2
+    assert [follows for follows, records in RecordingReader(tmp_path).segments() if list(records)] == [False, False]
+
+
+async def test_a_node_takes_few_bytes_once_another_was_written(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    nodes = [node(f"node-{number:04d}", labels={"zone": f"z{number % 3}"}) for number in range(1000)]
+    with one.running():
+        one.delivered(Batch(0.0, "Node", Listed(nodes, "1")))
+    (path,) = segment_paths(tmp_path)
+    assert path.stat().st_size / len(nodes) < 100

@@ -1,0 +1,213 @@
+"""Recordings of clusters, replayed: the decisions are the same, or others for a reason."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+from plugin_base import PluginBase
+
+from trio_sched.plugin_api import CycleState, NodeColumns, Pod, Wait, hookimpl
+from trio_sched.recording.folder import segment_paths
+from trio_sched.replaying.results import ReplayResult
+from trio_sched.simulator import PretendExtender, jumping_clock, leaving
+from trio_sched.testing import VirtualCluster, node, pod, replayed_cluster, virtual_cluster
+
+Fill = Callable[[VirtualCluster], Any]
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+"""
+
+
+def record(folder: Path, fill: Fill, **options: Any) -> None:
+    """Record a cluster in which *fill* creates pods."""
+
+    async def run() -> None:
+        async with virtual_cluster(record=folder, seed=7, **options) as cluster:
+            await fill(cluster)
+            await cluster.settle()
+            await cluster.stop_scheduler()
+
+    trio.run(run, clock=jumping_clock())
+
+
+def assert_same(result: ReplayResult, decisions: int) -> None:
+    assert result.differences == []
+    assert (result.decisions, result.different, dict(result.not_compared)) == (decisions, 0, {})
+
+
+async def some_pods(cluster: VirtualCluster) -> None:
+    for number in range(12):
+        await cluster.create(pod(f"p{number}", cpu="500m", labels={"app": f"a{number % 3}"}))
+    await cluster.create(pod("huge", cpu="500"))
+
+
+def test_decisions_are_the_same_each_time_ties_included(tmp_path: Path) -> None:
+    record(tmp_path, some_pods, nodes=9)
+    first, second = replayed_cluster(tmp_path), replayed_cluster(tmp_path)
+    assert_same(first, 13)
+    assert first.digest == second.digest
+    assert first.is_complete
+
+
+def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
+    record(tmp_path / "a", some_pods, nodes=9)
+
+    async def run() -> None:
+        async with virtual_cluster(record=tmp_path / "b", seed=8, nodes=9) as cluster:
+            await some_pods(cluster)
+            await cluster.settle()
+            await cluster.stop_scheduler()
+
+    trio.run(run, clock=jumping_clock())
+    assert replayed_cluster(tmp_path / "a").digest != replayed_cluster(tmp_path / "b").digest
+
+
+async def preempting(cluster: VirtualCluster) -> None:
+    for number in range(4):
+        await cluster.create(pod(f"low-{number}", cpu="3", priority=1))
+    await cluster.settle()
+    await cluster.create(pod("high", cpu="3", priority=10))
+    await cluster.settle()
+    await cluster.delete(pod("high"))
+    await cluster.create(pod("next", cpu="3"))
+
+
+def test_preemptions_are_the_same(tmp_path: Path) -> None:
+    record(tmp_path, preempting, nodes=4)
+    result = replayed_cluster(tmp_path)
+    assert result.differences == []
+    assert result.decisions >= 7  # the preemptor is tried twice
+    assert result.is_complete
+
+
+class LastNode(PluginBase):
+    """Likes the node with the greatest name, and asks for a moment before pods called slow are bound."""
+
+    @hookimpl
+    def score(self, pod: Pod, state: CycleState, nodes: NodeColumns) -> Any:
+        names = list(nodes.names)
+        return np.array([100 if name == max(names) else 0 for name in names], dtype=np.int64)
+
+    @hookimpl
+    def permit(self, pod: Pod, node_name: str, state: CycleState) -> Any:
+        return Wait(5.0) if pod.name == "slow" else None
+
+
+class FirstNode(LastNode):
+    """The same with another opinion."""
+
+    @hookimpl
+    def score(self, pod: Pod, state: CycleState, nodes: NodeColumns) -> Any:
+        names = list(nodes.names)
+        return np.array([100 if name == min(names) else 0 for name in names], dtype=np.int64)
+
+
+FirstNode.name = LastNode.name
+
+
+async def with_slow_pod(cluster: VirtualCluster) -> None:
+    await cluster.create(pod("fast"))
+    await cluster.create(pod("slow"))
+    await trio.sleep(60)
+    await cluster.delete(pod("slow"))
+
+
+def test_pods_that_wait_on_permit_and_are_rejected_are_the_same(tmp_path: Path) -> None:
+    record(tmp_path, with_slow_pod, nodes=3, plugins=[LastNode])
+    result = replayed_cluster(tmp_path, plugins=[LastNode], is_same_configuration=True)
+    assert result.differences == []
+    assert result.decisions > 2  # the slow one is tried again and again
+    assert result.is_complete
+
+
+def test_another_opinion_of_a_plugin_is_shown_with_the_scores(tmp_path: Path) -> None:
+    record(tmp_path, some_pods, nodes=3, plugins=[LastNode])
+    result = replayed_cluster(tmp_path, plugins=[FirstNode])
+    first = result.differences[0]
+    assert (first.pod, first.recorded, first.replayed) == ("default/p0", "node-3", "node-1")
+    assert "LastNode +100" in first.why
+    assert "node-1 scores" in first.why
+
+
+async def for_two_zones(cluster: VirtualCluster) -> None:
+    for number in range(4):
+        await cluster.create(pod(f"plain-{number}", cpu="1", node_selector={"disk": "ssd"}))
+    await cluster.create(pod("free", cpu="1"))
+
+
+def test_another_weight_shows_exactly_the_pods_that_it_moves(tmp_path: Path) -> None:
+    nodes = [node("a", cpu="8", labels={"disk": "ssd"}), node("b", cpu="16"), node("c", cpu="8")]
+    record(tmp_path, for_two_zones, nodes=nodes, plugins=[LastNode], config=with_weight(1))
+    same = replayed_cluster(tmp_path, config=with_weight(2), plugins=[LastNode])
+    assert same.differences == []
+    moved = replayed_cluster(tmp_path, config=with_weight(0), plugins=[LastNode])
+    assert [one.pod for one in moved.differences] == ["default/free"]  # the others have one node
+
+
+def with_weight(weight: int) -> str:
+    chosen = f"{{name: LastNode, weight: {weight}}}"
+    point = f"enabled: [{chosen}]" if weight else "disabled: [{name: LastNode}]"
+    return f"{CONFIG}profiles: [{{plugins: {{multiPoint: {{{point}}}}}}}]\n"
+
+
+def test_what_a_shorter_list_of_filters_lets_pass_is_shown_with_the_filter(tmp_path: Path) -> None:
+    record(tmp_path, some_pods, nodes=3)
+    config = f"{CONFIG}profiles: [{{plugins: {{multiPoint: {{disabled: [{{name: NodeResourcesFit}}]}}}}}}]\n"
+    (huge,) = (one for one in replayed_cluster(tmp_path, config=config).differences if one.pod == "default/huge")
+    assert huge.recorded == "rejected by NodeResourcesFit"
+    assert huge.replayed.startswith("node-")
+
+
+def test_a_recording_of_several_segments_is_the_same_also_without_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_sched.recording.folder.MIN_SEGMENT_BYTES", 1)
+    monkeypatch.setattr("trio_sched.recording.folder.MAX_SEGMENT_BYTES", 1)
+    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.0)
+
+    async def fill(cluster: VirtualCluster) -> None:
+        for number in range(30):
+            await cluster.create(pod(f"p{number}", cpu="100m"))
+            await cluster.settle()
+
+    record(tmp_path, fill, nodes=5)
+    paths = segment_paths(tmp_path)
+    assert len(paths) > 2
+    whole = replayed_cluster(tmp_path)
+    assert_same(whole, 30)
+    assert whole.beginnings == 1
+    paths[0].unlink()
+    rest = replayed_cluster(tmp_path)
+    assert rest.differences == []
+    assert rest.beginnings == 1
+    paths[-2].unlink()
+    assert replayed_cluster(tmp_path).differences == []
+
+
+def test_a_recording_that_is_cut_off_anywhere_has_the_decisions_before_the_cut(tmp_path: Path) -> None:
+    record(tmp_path, some_pods, nodes=3)
+    (path,) = segment_paths(tmp_path)
+    whole = path.read_bytes()
+    counts = []
+    for length in range(0, len(whole), len(whole) // 15):
+        path.write_bytes(whole[:length])
+        result = replayed_cluster(tmp_path)
+        assert result.different == 0
+        counts.append(result.decisions)
+    assert counts == sorted(counts)
+    assert counts[0] == 0
+
+
+def test_pods_about_which_extenders_were_asked_are_counted_and_followed(tmp_path: Path) -> None:
+    extender = PretendExtender("http://extender.test", {"filter": leaving(lambda name: name == "node-2")})
+    config = f"{CONFIG}extenders: [{{urlPrefix: 'http://extender.test', filterVerb: filter, nodeCacheCapable: true}}]\n"
+    record(tmp_path, some_pods, nodes=3, extenders=[extender], config=config)
+    result = replayed_cluster(tmp_path)
+    assert result.not_compared["pods about which extenders were asked"] >= 12
+    assert result.differences == []
+    assert not result.is_complete

@@ -1,0 +1,137 @@
+"""Takes notes of what decisions depend on, and of the decisions; a thread writes them into a recording.
+
+The event loop appends to a queue that has a bound, and never waits: where the disk is too slow, notes are left out and
+the recording goes on with what exists later; where it is full, the recording ends with a line in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.recording.notes import Batch, Note, SegmentBegins, what_exists
+from trio_sched.daemon.recording.recording_thread import RecordingThread
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.errors import TrioSchedError
+from trio_sched.recording.folder import RecordingFolder
+from trio_sched.recording.recording_settings import RecordingSettings
+from trio_sched.recording.records import Configured, Missed
+from trio_sched.recording.redaction import Redaction
+
+log = logging.getLogger(__name__)
+
+MAX_NOTES: Final = 200_000
+"""So many notes wait for the thread at most: they hold objects that may be gone."""
+_CLOSE_SECONDS: Final = 10.0
+"""How long the end waits until everything is written."""
+
+
+class CannotRecord(TrioSchedError):
+    """The folder of a recording cannot be written to."""
+
+
+@define(eq=False, kw_only=True)
+class DecisionRecorder:
+    """Records one run of a scheduler."""
+
+    settings: RecordingSettings
+    wall_clock: Callable[[], datetime]
+    max_notes: int = MAX_NOTES
+    scheduler: Scheduler | None = field(default=None, init=False)
+    """What is recorded, once it is there."""
+    is_on: bool = field(default=False, init=False)
+    """Whether anything is noted: not before the beginning, nor after the disk was full."""
+    left_out: int = field(default=0, init=False)
+    """How many notes were left out because the thread was too slow."""
+    _notes: deque[Note] = field(factory=deque, init=False)
+    _thread: RecordingThread = field(init=False)
+    _missed: int = field(default=0, init=False)
+    """How many of them since the last segment began."""
+    _begins_again: bool = field(default=False, init=False)
+    _configured: Configured | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        folder = RecordingFolder(self.settings.folder, self.settings.max_bytes)
+        self._thread = RecordingThread(notes=self._notes, folder=folder, redaction=Redaction(self.settings.annotations))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Record while the block runs; when it is left, what was noted is written.
+
+        Raises:
+            CannotRecord: the folder cannot be written to.
+        """
+        now = trio.current_time()
+        try:
+            self._thread.folder.prepare()
+            self._thread.begin(SegmentBegins(now=now, posix_seconds=self._posix_seconds(), configured=self._configured))
+        except OSError as error:
+            raise CannotRecord(f"cannot record into {self.settings.folder}: {error.strerror or error}") from error
+        self.is_on = True
+        try:
+            yield
+        finally:
+            if self._missed:
+                self._notes.append(Missed(trio.current_time(), self._missed))
+            self._thread.close(trio.current_time(), _CLOSE_SECONDS)
+            self._check()
+            self.is_on = False
+
+    def configured(self, configured: Configured) -> None:
+        """Another configuration is in force."""
+        self._configured = configured
+        self.note(configured)
+
+    def delivered(self, batch: Batch) -> None:
+        """A watch has delivered a batch, which is about to be taken in: the moment for another segment to begin."""
+        thread = self._thread
+        if thread.problem is not None or thread.wants_segment or self._begins_again or self._missed:
+            self._begin_segment()
+        self.note(batch)
+
+    def note(self, note: Note) -> None:
+        """Take a note."""
+        if not self.is_on:
+            return
+        if len(self._notes) >= self.max_notes or self._missed:
+            self._missed += 1
+            self.left_out += 1
+        else:
+            self._notes.append(note)
+
+    def state_repaired(self) -> None:
+        """The cache was changed by something else than what is noted: what exists is recorded as a new beginning."""
+        self._begins_again = True
+
+    def _begin_segment(self) -> None:
+        self._check()
+        if not self.is_on or self.scheduler is None or len(self._notes) > self.max_notes // 2:
+            return
+        now = trio.current_time()
+        if self._missed or self._begins_again:
+            self._notes.append(Missed(now, self._missed))
+        self._thread.wants_segment = self._begins_again = False
+        self._missed = 0
+        self._notes.append(
+            what_exists(self.scheduler, now=now, posix_seconds=self._posix_seconds(), configured=self._configured)
+        )
+
+    def _check(self) -> None:
+        """End the recording if the thread could not write."""
+        problem = self._thread.problem
+        if self.is_on and problem is not None:
+            self.is_on = False
+            self._notes.clear()
+            log.error(
+                "Recording ended; scheduling goes on", extra={"folder": str(self.settings.folder), "err": problem}
+            )
+
+    def _posix_seconds(self) -> float:
+        return self.wall_clock().timestamp()

@@ -1,0 +1,59 @@
+"""What is noted in the event loop; a thread makes records of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.objects.changes import Changes, Listed
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import Watched
+from trio_sched.recording.records import Configured, Decided, Forgotten, Missed, Permitted, Requeued, Reserved
+
+
+@frozen(eq=False)
+class Batch:
+    """What a watch has delivered."""
+
+    now: float
+    kind: Watched
+    batch: Listed[Any] | Changes[Any]
+
+
+@frozen(eq=False, kw_only=True)
+class SegmentBegins:
+    """Another segment begins, with what exists now; objects are immutable, so references to them are enough."""
+
+    now: float
+    posix_seconds: float
+    configured: Configured | None
+    objects: Mapping[Watched, Sequence[Any]] = field(factory=dict)
+    """Nodes in the order of their rows, pods, and the kinds that plugins read."""
+    on_nodes: Sequence[tuple[str, str, bool]] = ()
+    """See `trio_sched.recording.records.Existed`, as of *nominated*."""
+    nominated: Mapping[str, str] = field(factory=dict)
+
+
+Note = Batch | SegmentBegins | Configured | Decided | Forgotten | Missed | Permitted | Requeued | Reserved
+
+
+def what_exists(
+    scheduler: Scheduler, *, now: float, posix_seconds: float, configured: Configured | None
+) -> SegmentBegins:
+    """What *scheduler* knows now."""
+    cache, objects = scheduler.cache, scheduler.object_cache
+    pods: Sequence[Pod] = list(objects.pods_and_nodes["Pod"]().values())
+    nodes: Sequence[Node] = list(cache.table.nodes)
+    others = {kind: list(objects.objects(kind)) for kind in objects.kinds}
+    return SegmentBegins(
+        now=now,
+        posix_seconds=posix_seconds,
+        configured=configured,
+        objects={**others, "Node": nodes, "Pod": pods},
+        on_nodes=[(one.pod.uid, one.node_name, one.assumed) for one in cache],
+        nominated={uid: node for node, there in scheduler.queue.nominator.nodes.items() for uid in there},
+    )

@@ -1,0 +1,23 @@
+"""What is to be recorded, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+MAX_BYTES: Final = 1 << 30
+"""The size of a recording if none is given."""
+
+
+@frozen(kw_only=True)
+class RecordingSettings:
+    """A recording."""
+
+    folder: Path
+    """It is created; segments that are in it stay, as long as there is room."""
+    max_bytes: int = MAX_BYTES
+    """Of all segments together."""
+    annotations: tuple[str, ...] = ()
+    """The annotations that plugins read, besides those that built-in ones do; ``*`` at the end stands for any text."""
