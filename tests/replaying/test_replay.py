@@ -12,8 +12,8 @@ from plugin_base import PluginBase
 from trio_sched.plugin_api import CycleState, NodeColumns, Pod, Wait, hookimpl
 from trio_sched.recording.folder import segment_paths
 from trio_sched.replaying.results import ReplayResult
-from trio_sched.simulator import PretendExtender, jumping_clock, leaving
-from trio_sched.testing import VirtualCluster, node, pod, replayed_cluster, virtual_cluster
+from trio_sched.simulator import PretendExtender, jumping_clock, leaving, scoring
+from trio_sched.testing import VirtualCluster, node, pod, pod_group, replayed_cluster, virtual_cluster
 
 Fill = Callable[[VirtualCluster], Any]
 
@@ -203,11 +203,32 @@ def test_a_recording_that_is_cut_off_anywhere_has_the_decisions_before_the_cut(t
     assert counts[0] == 0
 
 
-def test_pods_about_which_extenders_were_asked_are_counted_and_followed(tmp_path: Path) -> None:
-    extender = PretendExtender("http://extender.test", {"filter": leaving(lambda name: name == "node-2")})
-    config = f"{CONFIG}extenders: [{{urlPrefix: 'http://extender.test', filterVerb: filter, nodeCacheCapable: true}}]\n"
-    record(tmp_path, some_pods, nodes=3, extenders=[extender], config=config)
+def test_decisions_with_extenders_are_made_again_without_asking_them(tmp_path: Path) -> None:
+    answers = {"filter": leaving(lambda name: name != "node-2"), "prioritize": scoring({"node-3": 10})}
+    extender = PretendExtender("http://extender.test", answers)
+    verbs = "filterVerb: filter, prioritizeVerb: prioritize, weight: 5, nodeCacheCapable: true"
+    config = f"{CONFIG}extenders: [{{urlPrefix: 'http://extender.test', {verbs}}}]\n"
+    record(tmp_path, few_pods, nodes=3, extenders=[extender], config=config)
+    asked = len(extender.asked)
     result = replayed_cluster(tmp_path)
-    assert result.not_compared["pods about which extenders were asked"] >= 12
-    assert result.differences == []
-    assert not result.is_complete
+    assert_same(result, 6)
+    assert len(extender.asked) == asked > 0
+
+
+async def few_pods(cluster: VirtualCluster) -> None:
+    for number in range(6):
+        await cluster.create(pod(f"p{number}", cpu="500m"))
+
+
+def test_pods_of_groups_are_counted_and_followed(tmp_path: Path) -> None:
+    async def fill(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_group("gang", min_count=2))
+        for number in range(2):
+            await cluster.create(pod(f"g{number}", cpu="1", group="gang"))
+        await cluster.settle()
+        await cluster.create(pod("alone", cpu="1"))
+
+    record(tmp_path, fill, nodes=2, gates={"GenericWorkload": True, "GangScheduling": True})
+    result = replayed_cluster(tmp_path)
+    assert dict(result.not_compared) == {"pods of pod groups": 2}
+    assert (result.decisions, result.differences) == (1, [])

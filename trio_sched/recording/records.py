@@ -65,6 +65,19 @@ class Existed(Struct, frozen=True, tag="existed", array_like=True):
     """UID of a pod → the node that it is nominated to."""
 
 
+class Asked(Struct, frozen=True, array_like=True):
+    """What extenders said about a pod."""
+
+    left: list[str]
+    """The nodes that they left."""
+    scores: dict[str, int]
+    """What they add to the totals of nodes."""
+    plugins: list[str]
+    """What has rejected other nodes by then, sorted."""
+    only_nominated: bool
+    """They were asked about the pod's nominated node alone."""
+
+
 class Decided(Struct, frozen=True, tag="decided", array_like=True):
     """A decision on a pod."""
 
@@ -80,7 +93,8 @@ class Decided(Struct, frozen=True, tag="decided", array_like=True):
     """Where the search for feasible nodes began, if not all were looked at."""
     drawn: list[tuple[int, int | float]]
     """What chance decided: of how many (0: not a choice), and the number that was drawn."""
-    asked_extenders: bool = False
+    asked: Asked | None = None
+    """What extenders said; None: they were not asked."""
 
 
 class Reserved(Struct, frozen=True, tag="reserved", array_like=True):

@@ -13,19 +13,20 @@ from attrs import define, evolve, field, frozen
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.hooks.hook_calls import run_steps
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
+from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.engine.evaluation.reservation import PermitWait
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import unschedulable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
-from trio_sched.recording.records import BINDS, REFUSED, WAITS, Decided, Forgotten, Permitted, Requeued, Reserved
+from trio_sched.recording.records import BINDS, REFUSED, WAITS, Asked, Decided, Forgotten, Permitted, Requeued, Reserved
 from trio_sched.replaying.replayed_random import ReplayedRandom
 from trio_sched.replaying.results import Difference, ReplayResult
 from trio_sched.simulation.comparison import rejections, score_difference
 
 GROUPS: Final = "pods of pod groups"
-EXTENDERS: Final = "pods about which extenders were asked"
+UNDECIDED: Final = "attempts without a decision: they began before the recording, or extenders had left no node"
 UNKNOWN: Final = "pods that the recording does not show"
 CHANGED_MEANWHILE: Final = "nominations of pods, while something else happened"
 NO_PROFILE: Final = "pods of schedulers that the configuration has not"
@@ -88,13 +89,12 @@ class Attempts:
             self._skip(UNKNOWN if pod is None else NO_PROFILE, record.now)
             return
         info = self._info(pod, record.now)
-        if record.asked_extenders:
-            self._skip(EXTENDERS, record.now)
-            self._under_way[record.uid] = _Attempt(info, None, self.records)
-            return
         self._rng.load(record.drawn)
         scheduler.next_start_node_index = record.start
-        decision = scheduler.decide(info)
+        if record.asked is None:
+            decision = scheduler.decide(info)
+        else:
+            decision = scheduler.select_host_among(info, *_answers(record.asked))
         self._under_way[record.uid] = _Attempt(info, decision, self.records)
         if self.is_counted(record.now):
             self._compare(pod, record, decision)
@@ -137,7 +137,7 @@ class Attempts:
             return
         attempt = self._under_way.pop(record.uid, None)
         if attempt is None:
-            self._skip(GROUPS, record.now)
+            self._skip(GROUPS if pod.group_key else UNDECIDED, record.now)
             attempt = _Attempt(self._info(pod, record.now), None, self.records)
         info, decision = attempt.info, attempt.decision
         if not isinstance(decision, ScheduleResult) or decision.node_name != record.node:
@@ -191,6 +191,8 @@ class Attempts:
             return
         if found is None:
             scheduler.cache.forget(record.uid)
+            if (pod := self.find_pod(record.uid)) is not None:
+                self._under_way[record.uid] = _Attempt(QueuedPodInfo(pod, record.now), None, self.records)
         else:
             info, placed = found
             scheduler.unreserve_and_forget(info.pod, placed)
@@ -203,7 +205,7 @@ class Attempts:
         if pod is None or pod.scheduler_name not in scheduler.profiles:
             return
         if attempt is None:
-            self._skip(GROUPS if pod.group_key else UNKNOWN, record.now)
+            self._skip(GROUPS if pod.group_key else UNDECIDED, record.now)
             attempt = _Attempt(self._info(pod, record.now), None, self.records)
         elif isinstance(attempt.decision, SchedulingFailure):
             await self._compare_nomination(pod, attempt.info, attempt.decision, record, attempt.records)
@@ -238,6 +240,15 @@ class Attempts:
         executor.count_as_requested()
         executor.pool.discard_waiting()
         self.assembly.status_patch_pool.discard_waiting()
+
+
+def _answers(asked: Asked) -> tuple[NodesForExtenders, ExtenderResult]:
+    """What extenders were asked about, as far as it matters, and what they said."""
+    rejected = Diagnosis(
+        NodeStatuses((), (), unschedulable(AS_RECORDED)), unschedulable_plugins=frozenset(asked.plugins)
+    )
+    feasible = NodesForExtenders(nodes={}, diagnosis=rejected, evaluated=0, only_nominated=asked.only_nominated)
+    return feasible, ExtenderResult(names=tuple(asked.left), statuses={}, scores=asked.scores)
 
 
 def _plugins(decision: Decision) -> list[str]:

@@ -32,7 +32,7 @@ from trio_sched.recording.records import (
 )
 from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.attempts import Attempts
-from trio_sched.replaying.replayed_cluster import ReplayedCluster
+from trio_sched.replaying.replayed_cluster import BadRecording, ReplayedCluster
 from trio_sched.replaying.results import ReplayResult
 from trio_sched.simulation.cluster_snapshot import assembled
 from trio_sched.simulator import jumping_clock
@@ -108,13 +108,16 @@ class _Replay:
         self._assembly = None
         began = next(records)
         assert isinstance(began, Began)
+        try:
+            begins = datetime.fromtimestamp(began.posix_seconds, UTC)
+        except (ValueError, OverflowError, OSError) as problem:
+            raise BadRecording(f"the recording begins at no time: {began.posix_seconds}") from problem
         self._offset = began.posix_seconds - began.now
         _advance(began.now)
         configured = next(records, None)
         if not isinstance(configured, Configured):  # the segment is cut off
             return
         self._configuration = configured
-        begins = datetime.fromtimestamp(began.posix_seconds, UTC)
         self._assembly = assembly = await stack.enter_async_context(
             assembled(self.plan.settings_of(configured), begins)
         )
@@ -210,5 +213,5 @@ def _advance(now: float) -> None:
     clock = trio.lowlevel.current_clock()
     jump = getattr(clock, "jump", None)
     seconds = now - trio.current_time()
-    if jump is not None and seconds > 0:
+    if jump is not None and 0 < seconds < math.inf:
         jump(seconds)

@@ -151,7 +151,7 @@ class ReplayedCluster:
             raise BadRecording(f"the recording has a modification that cannot be read: {problem}") from problem
         key = patch.namespace, patch.name
         old = of_kind.known.get(key)
-        if old is None:
+        if not isinstance(old, Pod):
             raise BadRecording(
                 f"the recording has a modification of pod {'/'.join(key)}, which it has not shown before"
             )

@@ -12,6 +12,7 @@ from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesFor
 from trio_sched.engine.evaluation.reservation import PermitWait
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.queue.queueing_hints import EXTENDER_NAME
 from trio_sched.engine.queue.scheduling_queue import AlreadyQueued
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
@@ -19,6 +20,7 @@ from trio_sched.recording.records import (
     BINDS,
     REFUSED,
     WAITS,
+    Asked,
     Decided,
     Forgotten,
     Permitted,
@@ -59,17 +61,22 @@ class RecordedScheduler(Scheduler):
         start = self.next_start_node_index
         decision = super().select_host_among(info, feasible, result, placement=placement)
         if not self.is_trial:
-            self._decided(info, decision, start, asked_extenders=True)
+            diagnosis = feasible.diagnosis
+            plugins = diagnosis.unschedulable_plugins | (
+                {EXTENDER_NAME} if len(result.names) < len(feasible.nodes) else frozenset()
+            )
+            asked = Asked(list(result.names), dict(result.scores), sorted(plugins), feasible.only_nominated)
+            self._decided(info, decision, start, asked)
         return decision
 
-    def _decided(self, info: QueuedPodInfo, decision: Decision, start: int, *, asked_extenders: bool = False) -> None:
+    def _decided(self, info: QueuedPodInfo, decision: Decision, start: int, asked: Asked | None = None) -> None:
         node, plugins, feasible = "", [], 0
         if isinstance(decision, ScheduleResult):
             node, feasible = decision.node_name, decision.feasible_nodes
         elif decision.diagnosis is not None:
             plugins = sorted(decision.diagnosis.unschedulable_plugins)
         now, drawn = trio.current_time(), self.rng.take()
-        self.decisions.note(Decided(now, info.uid, node, plugins, feasible, start, drawn, asked_extenders))
+        self.decisions.note(Decided(now, info.uid, node, plugins, feasible, start, drawn, asked))
 
     def assume_and_reserve(
         self, pod: Pod, placed: ScheduleResult, *, now: float, trace: AttemptTrace | None = None
