@@ -94,3 +94,17 @@ def test_what_is_no_recording_has_a_code_of_its_own(tmp_path: Path, capsys: pyte
     assert f"{tmp_path} has no segments" in capsys.readouterr().err
     assert main(["replay", str(tmp_path), "--config", str(tmp_path / "gone.yaml")]) == 3
     assert main(["replay"]) == 3
+
+
+def test_the_cluster_is_written_for_simulations(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "manifests.jsonl"
+    assert main(["replay", str(recording), "--manifests", str(path)]) == 0
+    manifests = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {one["metadata"]["name"] for one in manifests if one["kind"] == "Pod"} == {"p0", "p1", "p2"}
+    assert not any("nodeName" in one["spec"] for one in manifests if one["kind"] == "Pod")
+    capsys.readouterr()
+    assert main(["simulate", "-f", str(path)]) == 0
+    assert "3 pods, 2 nodes: 3 placed" in capsys.readouterr().out
+    assert main(["replay", str(recording), "--manifests", str(tmp_path / "gone" / "file")]) == 3

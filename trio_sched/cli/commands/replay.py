@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from trio_sched.cli.commands.answers import AnsweringCommand
 from trio_sched.cli.commands.progress import shown_progress
@@ -19,6 +20,7 @@ from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.recording.records import Configured
+from trio_sched.replaying.recorded_manifests import RecordedManifests
 from trio_sched.replaying.replay import ReplayPlan, SettingsOf, replay
 from trio_sched.replaying.report import as_data, as_lines
 
@@ -58,6 +60,11 @@ _DIFFERENT: Final = 1
     show_default=True,
     help="How to show it.",
 )
+@click.option(
+    "--manifests",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Decide nothing, but write the cluster to this file, as manifests whose pods come when they came.",
+)
 @click.option("--pods", "every_pod", is_flag=True, help="List every decision that is another one.")
 @plugin_options
 @click.option(
@@ -71,6 +78,7 @@ def replay_command(
     ends: datetime | None,
     verify: bool,
     output: str,
+    manifests: Path | None,
     every_pod: bool,
     verbosity: int,
     **options: Any,
@@ -83,6 +91,9 @@ def replay_command(
     """
     set_up_log(verbosity)
     with one_error():
+        if manifests is not None:
+            _write_manifests(folder, manifests)
+            return ExitCode.OK
         selection = selection_of(options)
         with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
             progress.begin("decisions made again")
@@ -103,6 +114,24 @@ def replay_command(
     if verify and not result.is_complete:
         return ExitCode.NO_ANSWER
     return _DIFFERENT if result.different else ExitCode.OK
+
+
+def _write_manifests(folder: Path, path: Path) -> None:
+    """Write the cluster of a recording as JSON lines.
+
+    Raises:
+        TrioSchedError: it is no recording.
+        click.ClickException: the file cannot be written.
+    """
+    recorded = RecordedManifests()
+    recorded.read(folder)
+    try:
+        with path.open("wb") as file:
+            file.writelines(msgspec.json.encode(one) + b"\n" for one in recorded.manifests())
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from error
+    for kind, count in recorded.left_out.items():
+        click.echo(f"Warning: left out: {count} {kind}, whose contents are not recorded", err=True)
 
 
 def _settings_of(

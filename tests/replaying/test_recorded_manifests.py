@@ -1,0 +1,60 @@
+"""The cluster of a recording as manifests."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from trio_sched.recording.folder import RecordingFolder
+from trio_sched.recording.records import Began, Existed, FirstList
+from trio_sched.recording.segments import NotARecording
+from trio_sched.replaying.recorded_manifests import RecordedManifests
+from trio_sched.simulator import jumping_clock
+from trio_sched.testing import pod, virtual_cluster
+
+
+def manifests_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    recorded = RecordedManifests()
+    recorded.read(folder)
+    return {(one["kind"], one["metadata"]["name"]): one for one in recorded.manifests()}
+
+
+def test_pods_come_when_they_came_and_run_as_long_as_they_ran(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with virtual_cluster(nodes=2, record=tmp_path) as cluster:
+            await cluster.create(pod("first", cpu="1", priority=7))
+            await trio.sleep(100)
+            await cluster.create(pod("second", cpu="1"))
+            await trio.sleep(60)
+            await cluster.delete(pod("first"), grace_seconds=0)
+            await cluster.settle()
+            await cluster.stop_scheduler()
+
+    trio.run(run, clock=jumping_clock())
+    found = manifests_of(tmp_path)
+    first, second = found["Pod", "first"], found["Pod", "second"]
+    assert float(first["metadata"]["annotations"]["trio-sched.dev/run-seconds"]) == pytest.approx(160, abs=1)
+    assert float(second["metadata"]["annotations"]["trio-sched.dev/arrive-seconds"]) == pytest.approx(100, abs=1)
+    assert "arrive-seconds" not in str(first)
+    assert "nodeName" not in first["spec"]
+    assert found["PriorityClass", first["spec"]["priorityClassName"]]["value"] == 7
+    assert ("Node", "node-1") in found
+
+
+def test_overheads_get_runtime_classes(tmp_path: Path) -> None:
+    folder = RecordingFolder(tmp_path, 1 << 20)
+    pods = [msgspec.json.encode(pod(f"p{number}", overhead={"cpu": f"{number // 2}"})) for number in range(4)]
+    segment = folder.next_segment()
+    segment.write([Began("run", 0.0, 0.0, "1"), FirstList(0.0, "Pod", pods), Existed([], {})])
+    segment.close()
+    found = manifests_of(tmp_path)
+    names = [found["Pod", f"p{number}"]["spec"]["runtimeClassName"] for number in range(4)]
+    assert names == ["recorded-1", "recorded-1", "recorded-2", "recorded-2"]
+    assert found["RuntimeClass", "recorded-2"]["overhead"] == {"podFixed": {"cpu": "1"}}
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotARecording, match="no segments"):
+        manifests_of(tmp_path)
