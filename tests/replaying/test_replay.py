@@ -9,11 +9,16 @@ import pytest
 import trio
 from plugin_base import PluginBase
 
-from trio_sched.plugin_api import CycleState, NodeColumns, Pod, Wait, hookimpl
+from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.plugin_api import CycleState, NodeColumns, Pod, Wait, hookimpl, unschedulable
 from trio_sched.recording.folder import segment_paths
+from trio_sched.recording.records import Configured
+from trio_sched.replaying.replay import ReplayPlan, replay
 from trio_sched.replaying.results import ReplayResult
 from trio_sched.simulator import PretendExtender, jumping_clock, leaving, scoring
-from trio_sched.testing import VirtualCluster, node, pod, pod_group, replayed_cluster, virtual_cluster
+from trio_sched.testing import VirtualCluster, namespace, node, pod, pod_group, replayed_cluster, virtual_cluster
+from trio_sched.testing.cluster_settings import cluster_settings
 
 Fill = Callable[[VirtualCluster], Any]
 
@@ -232,3 +237,53 @@ def test_pods_of_groups_are_counted_and_followed(tmp_path: Path) -> None:
     result = replayed_cluster(tmp_path)
     assert dict(result.not_compared) == {"pods of pod groups": 2}
     assert (result.decisions, result.differences) == (1, [])
+
+
+class Quotas(PluginBase):
+    """Rejects all pods unless there is a namespace that is called open."""
+
+    watches = ("Namespace",)
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, state: CycleState) -> Any:
+        names = {one.metadata.name for one in self.handle.objects("Namespace")}
+        return None if "open" in names else unschedulable("closed")
+
+
+def test_a_configuration_that_was_reloaded_is_reloaded_in_the_replay(tmp_path: Path) -> None:
+    config = f"{CONFIG}profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: Quotas}}]}}}}}}]\n"
+    without = f"{CONFIG}profiles: [{{plugins: {{multiPoint: {{disabled: [{{name: NodeResourcesFit}}]}}}}}}]\n"
+
+    async def fill(cluster: VirtualCluster) -> None:
+        await cluster.create(pod("huge", cpu="500"))
+        await cluster.settle()
+        await cluster.reload(without)
+        await cluster.settle()
+        cluster.assert_scheduled("huge")
+        await cluster.create(namespace("open"))
+        await cluster.reload(config, plugins=[Quotas])
+        await cluster.create(pod("last", cpu="1"))
+        await cluster.settle()
+        cluster.assert_scheduled("last")
+
+    record(tmp_path, fill, nodes=2)
+
+    def settings_of(recorded: Configured) -> DaemonSettings:
+        plugins = [Quotas] if "Quotas" in recorded.configuration else []
+        return cluster_settings(recorded.configuration, DEFAULT_GATES, plugins, False)
+
+    assert_same(replay(ReplayPlan(folder=tmp_path, settings_of=settings_of)), 3)
+
+
+def test_what_was_repaired_in_the_cache_is_another_beginning(tmp_path: Path) -> None:
+    async def fill(cluster: VirtualCluster) -> None:
+        await cluster.create(pod("a", cpu="1"))
+        await cluster.settle()
+        decisions = cluster.scheduler.assembly.decisions
+        assert decisions is not None
+        decisions.state_repaired()
+        await cluster.create(pod("b", cpu="1"))
+
+    record(tmp_path, fill, nodes=2)
+    result = replayed_cluster(tmp_path)
+    assert (result.decisions, result.differences, result.beginnings) == (2, [], 2)

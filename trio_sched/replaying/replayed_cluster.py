@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -78,6 +78,8 @@ class ReplayedCluster:
     pods: dict[str, Pod] = field(factory=dict, init=False)
     """By UID."""
     _kinds: dict[str, _ReplayedKind] = field(factory=dict, init=False)
+    _unwatched: dict[str, dict[tuple[str, str], bytes]] = field(factory=dict, init=False)
+    """Objects of kinds that no plugin reads: one of a configuration that comes later may, and lists them before."""
     _beginning: list[FirstList] | None = field(factory=list, init=False)
     """What existed at the beginning, until all of it is known."""
 
@@ -99,18 +101,25 @@ class ReplayedCluster:
             if found is not None and str(found[0]) not in self._kinds:
                 name: Watched = found[0]
                 self._kinds[str(name)] = _ReplayedKind(str(name), found[1], self.assembly.delivery.handler(name))
+                if (raws := self._unwatched.pop(str(name), None)) is not None:
+                    self._deliver(self._kinds[str(name)], raws.values())
 
     def listed(self, record: FirstList) -> int:
         """Take in the first list of a kind, or a part of it; returns how many objects there are."""
         if self._beginning is not None:
             self._beginning.append(record)
         elif (of_kind := self._kinds.get(record.kind)) is not None:
-            objects = [of_kind.read(raw) for raw in record.objects]
-            of_kind.known.update((_key(one), one) for one in objects)
-            if record.kind == "Pod":
-                self.pods.update((one.uid, one) for one in objects)
-            of_kind.deliver(Listed(objects, ""))
+            self._deliver(of_kind, record.objects)
+        else:
+            self._unwatched.setdefault(record.kind, {}).update((_head_key(raw), raw) for raw in record.objects)
         return len(record.objects)
+
+    def _deliver(self, of_kind: _ReplayedKind, raws: Iterable[bytes]) -> None:
+        objects = [of_kind.read(raw) for raw in raws]
+        of_kind.known.update((_key(one), one) for one in objects)
+        if of_kind.name == "Pod":
+            self.pods.update((one.uid, one) for one in objects)
+        of_kind.deliver(Listed(objects, ""))
 
     def changed(self, record: Changed) -> int:
         """Take in changes of objects; returns how many."""
@@ -120,15 +129,18 @@ class ReplayedCluster:
             of_kind.deliver(Changes(changes, ""))
             if record.kind == "Pod":
                 self._note_pods(changes)
+        else:
+            unwatched = self._unwatched.setdefault(record.kind, {})
+            for type_, raw in record.changes:
+                if type_ == "DELETED":
+                    unwatched.pop(_head_key(raw), None)
+                else:
+                    unwatched[_head_key(raw)] = raw
         return len(record.changes)
 
     def _change(self, of_kind: _ReplayedKind, type_: str, raw: bytes) -> Change[Any]:
         if type_ == "DELETED":
-            try:
-                metadata = _decode_head(raw).metadata
-            except msgspec.MsgspecError as problem:
-                raise BadRecording(f"the recording has a deletion of nothing: {problem}") from problem
-            old = of_kind.known.pop((metadata.namespace, metadata.name), None)
+            old = of_kind.known.pop(_head_key(raw), None)
             return Change("DELETED", old, None if old is not None else of_kind.read(raw))
         if type_ == PATCHED:
             return self._patch(of_kind, raw)
@@ -215,3 +227,16 @@ class ReplayedCluster:
 
 def _key(one: Any) -> tuple[str, str]:
     return one.metadata.namespace, one.metadata.name
+
+
+def _head_key(raw: bytes) -> tuple[str, str]:
+    """Namespace and name of an object.
+
+    Raises:
+        BadRecording: it has none.
+    """
+    try:
+        metadata = _decode_head(raw).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        raise BadRecording(f"the recording has an object without a name: {problem}") from problem
+    return metadata.namespace, metadata.name
