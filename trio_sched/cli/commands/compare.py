@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 from attrs import evolve, frozen
 
-from trio_sched.cli.commands.answers import AnsweringCommand
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.simulation_options import (
     described_inputs,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 import trio
@@ -20,6 +20,7 @@ from trio_sched.cli.commands.simulation_options import echo_data, one_error, set
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, source_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.cli.process.no_answer import Answer, AnswerCommand
 from trio_sched.cli.process.terminal import PIPE_WIDTH
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import first_leaf
@@ -42,42 +43,13 @@ _SHOWN_ALIKE: Final = 5
 _FITS: Final = "none any more: they fit a node now"
 
 
-class _NotExplained(click.ClickException):
-    """An error of this command, which has a code of its own, because 1 and 2 are answers."""
-
-    exit_code = ExitCode.NO_ANSWER
-
-    def __init__(self, error: click.ClickException) -> None:
-        super().__init__(error.message)
-        self.error = error
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Show it as any other."""
-        self.error.show(file)
-
-
-class _NotFound(click.ClickException):
+class _NotFound(Answer):
     """There is no such pod."""
 
     exit_code = 2
 
 
-class _Explaining(click.Command):
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it.
-
-        Raises:
-            _NotExplained: in place of any other error of click.
-        """
-        try:
-            return super().main(*args, **kwargs)
-        except _NotFound:
-            raise
-        except click.ClickException as error:
-            raise _NotExplained(error) from error
-
-
-@click.command(cls=_Explaining, short_help="Say why a pod is pending, and what would change that.")
+@click.command(cls=AnswerCommand, short_help="Say why a pod is pending, and what would change that.")
 @click.argument("pods", metavar="[POD|KIND/NAME|NAMESPACE/NAME]...", nargs=-1)
 @click.option(
     "-n",

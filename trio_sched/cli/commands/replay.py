@@ -11,12 +11,12 @@ from typing import Any, Final
 import click
 import msgspec
 
-from trio_sched.cli.commands.answers import AnsweringCommand
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.simulation_options import echo_data, one_error, read_time, set_up_log, settings_of
 from trio_sched.cli.flags.cluster_options import FileName
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.cli.process.no_answer import AnswerCommand
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.recording.records import Configured
@@ -29,7 +29,7 @@ _DIFFERENT: Final = 1
 
 @click.command(
     name="replay",
-    cls=AnsweringCommand,
+    cls=AnswerCommand,
     short_help="Make the decisions of a recording again, and show which are others.",
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))

@@ -22,8 +22,8 @@ from trio_sched.cli.commands.simulation_options import (
 )
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, read_patterns, whole_cluster_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
+from trio_sched.cli.process import no_answer
 from trio_sched.cli.process.exit_code import ExitCode
-from trio_sched.cli.process.no_answer import AnswerGroup
 from trio_sched.cli.process.terminal import answer_console
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.cluster_files import ClusterFiles
@@ -51,7 +51,7 @@ _NAMED: Final = 5
 """Nodes that the question names."""
 
 
-class _Changed(click.ClickException):
+class _Changed(no_answer.Answer):
     """The cluster is not as it was."""
 
     exit_code = ExitCode.CHANGED
@@ -171,7 +171,7 @@ def _show(answer: Answer, token: str, output: str, inputs: list[tuple[str, str]]
             console.print(part)
 
 
-@click.group(cls=AnswerGroup, short_help="Say what would become of pods if the cluster were changed.")
+@click.group(cls=no_answer.AnswerGroup, short_help="Say what would become of pods if the cluster were changed.")
 def what_if() -> None:
     """Say what would become of the pods of a cluster if it were changed; nothing is written to it.
 

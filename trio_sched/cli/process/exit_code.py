@@ -14,7 +14,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """A usage error of a command other than the daemon; nothing was done. Of the daemon: ended by SIGQUIT."""
     NO_ANSWER = 3
-    """No answer of ``compare``, ``explain`` or ``what-if``: something is wrong with cluster, files or command line."""
+    """No answer of a command whose other codes are answers: something is wrong with cluster, files or command line."""
     CHANGED = 4
     """The cluster is not as it was when the answer was given that ``what-if --if-unchanged`` names."""
     HUNG_UP = 129

@@ -21,6 +21,10 @@ class NoAnswer(click.ClickException):
         self.error.show(file)
 
 
+class Answer(click.ClickException):
+    """An answer that is given as an error, with a code of its own."""
+
+
 class AnswerCommand(click.Command):
     """Such a command."""
 
@@ -28,12 +32,12 @@ class AnswerCommand(click.Command):
         """Run it.
 
         Raises:
-            NoAnswer: in place of any other error of click, unless it has a code of its own.
+            NoAnswer: in place of any other error of click.
         """
         try:
             return super().main(*args, **kwargs)
         except click.ClickException as error:
-            if error.exit_code not in (click.ClickException.exit_code, click.UsageError.exit_code):
+            if isinstance(error, Answer):
                 raise
             raise NoAnswer(error) from error
 
