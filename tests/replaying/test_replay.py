@@ -173,7 +173,7 @@ def test_a_recording_of_several_segments_is_the_same_also_without_the_first(
 ) -> None:
     monkeypatch.setattr("trio_sched.recording.folder.MIN_SEGMENT_BYTES", 1)
     monkeypatch.setattr("trio_sched.recording.folder.MAX_SEGMENT_BYTES", 1)
-    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.0)
+    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.001)
 
     async def fill(cluster: VirtualCluster) -> None:
         for number in range(30):

@@ -64,7 +64,7 @@ def test_scheduling_goes_on_when_the_recording_cannot_be_written(
 ) -> None:
     monkeypatch.setattr("trio_sched.recording.folder.MIN_SEGMENT_BYTES", 1)
     monkeypatch.setattr("trio_sched.recording.folder.MAX_SEGMENT_BYTES", 1)
-    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.0)
+    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.001)
     folder = tmp_path / "recording"
 
     async def run() -> None:
