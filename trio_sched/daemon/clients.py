@@ -48,6 +48,15 @@ class WritePermit:
             raise WriteNotPermitted(f"the lease {self.lock} {why}")
 
 
+def refuse_write() -> None:
+    """Permit no write.
+
+    Raises:
+        WriteNotPermitted: always.
+    """
+    raise WriteNotPermitted("this process is a shadow, which writes nothing")
+
+
 @frozen(kw_only=True)
 class Clients:
     """Connections to the API server; separate, so that a backlog of one does not hold up the others."""
@@ -73,6 +82,7 @@ async def open_clients(
     caller: Caller | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     reachability: Reachability | None = None,
+    read_only: bool = False,
     to_extenders: httpx.AsyncBaseTransport | None = None,
     of_plugins: HttpTransport | None = None,
 ) -> AsyncGenerator[Clients, None]:
@@ -84,6 +94,7 @@ async def open_clients(
         caller: see `connect`, as of *transport* and *reachability*.
         transport: likewise.
         reachability: likewise.
+        read_only: refuse every request that is no GET.
         to_extenders: see `Clients`, as of *of_plugins*.
         of_plugins: likewise.
     """
@@ -100,10 +111,11 @@ async def open_clients(
         observer=logs.of(connection.server),
     )
     request_seconds = max(1.0, election.renew_deadline_ns / SECOND_NS / 2)
+    refuse = refuse_write if read_only else None
     async with (
-        open_client(check_write=permit.check if election.leader_elect else None) as main,
-        open_client() as events,
-        open_client(component="leader-election", request_seconds=request_seconds) as leases,
+        open_client(check_write=permit.check if election.leader_elect and not read_only else refuse) as main,
+        open_client(check_write=refuse) as events,
+        open_client(component="leader-election", request_seconds=request_seconds, check_write=refuse) as leases,
     ):
         yield Clients(
             main=main,

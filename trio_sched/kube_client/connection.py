@@ -120,14 +120,20 @@ class KubeClient:
 
     @property
     def http(self) -> httpx.AsyncClient:
-        """For rare requests; with the same rate limit and credentials."""
+        """For rare requests; with the same rate limit, credentials and *check_write*."""
         if self._http is None:
             from trio_sched.kube_client.transport import http_client
 
             sender = self._transport if self._transport is not None else self.pool
             assert sender is not None
             self._http = http_client(
-                sender, self.settings.server, self._common_headers, self._credentials, self._limiter, self._observe
+                sender,
+                self.settings.server,
+                self._common_headers,
+                self._credentials,
+                self._limiter,
+                self._observe,
+                self.check_write,
             )
         return self._http
 

@@ -97,7 +97,12 @@ class PipelinedPosts:
             body: JSON.
             on_done: called when it has got a response, unless that goes to ``on_refused``.
             soon: send it after `HURRIED_SECONDS`, with all that waits.
+
+        Raises:
+            WriteNotPermitted: see *check_write* of `KubeClient`.
         """
+        if self.client.check_write is not None:
+            self.client.check_write()
         if soon:
             self._hurry.set()
         self._waiting.append(Post(target, body, trio.current_time(), on_done))

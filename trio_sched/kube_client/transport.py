@@ -6,7 +6,7 @@ second to import, so this module is imported when it is needed. For an API serve
 but an httpx transport, which :class:`HttpxCaller` adapts.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import httpx
@@ -32,6 +32,7 @@ def http_client(
     credentials: Credentials,
     limiter: TokenBucket,
     observe: ObserveRequest,
+    check_write: Callable[[], None] | None = None,
 ) -> httpx.AsyncClient:
     """An httpx client for *server* that sends through *sender*.
 
@@ -42,12 +43,13 @@ def http_client(
         credentials: likewise of every request, unless it has some of its own.
         limiter: the rate limit, for all requests but watches.
         observe: is told about every request.
+        check_write: called right before each request that is no GET is sent; raises an error to prevent it.
     """
     return httpx.AsyncClient(
         transport=PooledTransport(sender) if isinstance(sender, Pool) else BorrowedTransport(sender),
         base_url=server,
         headers=_pairs(headers),
-        auth=RateLimitedAuth(credentials, limiter, observe),
+        auth=RateLimitedAuth(credentials, limiter, observe, check_write),
         timeout=None,
     )
 
@@ -120,10 +122,17 @@ class BorrowedTransport(httpx.AsyncBaseTransport):
 class RateLimitedAuth(httpx.Auth):
     """Applies credentials and rate limit to requests that go through httpx, and counts these."""
 
-    def __init__(self, credentials: Credentials, limiter: TokenBucket, observe: ObserveRequest) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        limiter: TokenBucket,
+        observe: ObserveRequest,
+        check_write: Callable[[], None] | None = None,
+    ) -> None:
         self._credentials = credentials
         self._limiter = limiter
         self._observe = observe
+        self._check_write = check_write
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         """Send *request* when a token is there, with the credentials as they are then."""
@@ -132,6 +141,8 @@ class RateLimitedAuth(httpx.Auth):
         if "authorization" in request.headers:  # the request has credentials of its own
             added = [(name, value) for name, value in added if name != b"Authorization"]
         request.headers = httpx.Headers([*request.headers.raw, *added])
+        if self._check_write is not None and request.method != "GET":
+            self._check_write()
         sent_at = trio.current_time()
         method, path = request.method.encode(), request.url.raw_path
         body = _sent_body(request)
