@@ -24,7 +24,6 @@ from trio_sched.plugin_api import (
     PostFilterResult,
     Resource,
     Status,
-    Victims,
     failure,
     fit_error,
     hookimpl,
@@ -34,6 +33,7 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.plugin_api.features import Features
+from trio_sched.plugin_api.preemption import best_candidates
 
 NAME = "DefaultPreemption"
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
@@ -104,7 +104,7 @@ class DefaultPreemption:
         potential = [name for name in names if statuses.get(name, absent).code == Code.UNSCHEDULABLE]
         dry_run = DryRun({}, {})
         if potential:
-            in_order, num_candidates = self._from_random_offset(potential), self._num_candidates(potential)
+            in_order, num_candidates = self._from_random_offset(potential), self.num_candidates(potential)
             dry_run = self._handle.dry_run_preemption(pod, state, in_order, num_candidates)
         candidates = dry_run.candidates
         if not candidates:
@@ -184,7 +184,7 @@ class DefaultPreemption:
 
     # --- candidates -------------------------------------------------------------------------------------------------
 
-    def _num_candidates(self, potential: Sequence[str]) -> int:
+    def num_candidates(self, potential: Sequence[str]) -> int:
         """After how many candidates the dry run ends."""
         share = len(potential) * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), len(potential))
@@ -207,17 +207,3 @@ def _is_terminating_by_preemption(pod: Pod) -> bool:
         if condition.type == "DisruptionTarget":
             return condition.status == "True" and condition.reason == "PreemptionByScheduler"
     return False
-
-
-def best_candidates(candidates: Mapping[str, Victims]) -> list[str]:
-    """The candidates that no other one is better than, in the order given.
-
-    Better is, one after the other: fewer violated budgets; a less important most important victim; a smaller sum of
-    priorities; fewer victims; a most important victim (the one among them that started first) that started later.
-    """
-    lowest = min((victims.cost for victims in candidates.values()), default=None)
-    best = [name for name, victims in candidates.items() if victims.cost == lowest]
-    if len(best) > 1:
-        latest = max(candidates[name].earliest_start for name in best)
-        best = [name for name in best if candidates[name].earliest_start == latest]
-    return best

@@ -16,7 +16,6 @@ from comparison import Comparison, missing
 from golden_objects import node_of, object_of, pod_of
 from golden_profiles import ReplayHandle, profiles_of
 
-from plugins_builtin.preemption.default_preemption import best_candidates
 from trio_sched.daemon.hooks.hook_calls import run_steps
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.evaluation.filtering import run_filters, run_pre_filters
@@ -32,6 +31,7 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod_requests import ResourceOptions, pod_resources
 from trio_sched.plugin_api import SKIP, CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
+from trio_sched.plugin_api.preemption import best_candidates
 from trio_sched.plugin_api.status import Code
 from trio_sched.snapshot.devices.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_table import NodeTable

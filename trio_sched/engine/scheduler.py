@@ -308,17 +308,19 @@ class Scheduler:
 
         Among the best nodes the choice is always the same.
         """
-        profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
-        cycle = SchedulingCycle(
-            profile,
+        return self.trial_cycle(pod).decide(Random(0))
+
+    def trial_cycle(self, pod: Pod) -> SchedulingCycle:
+        """The steps of a decision on *pod*, which has a profile and no node, as things stand; nothing comes of it."""
+        return SchedulingCycle(
+            self.profiles[pod.scheduler_name],
             self.cache.table,
             pod,
-            nominated,
+            self._nominated.for_pod(pod),
             CycleState(),
             nominated_node=self.queue.nominator.node_name(pod),
             nominated_rows=self._nominated_rows,
         )
-        return cycle.decide(Random(0))
 
     def nominated_before(self, pod: Pod) -> NominatedPods:
         """The pods that are nominated to nodes and have at least the priority of *pod*, by node."""

@@ -122,3 +122,17 @@ NOT_STARTED = "~"
 def started_at(pod: Pod) -> str:
     """The start time of *pod*, as text that sorts by time; `NOT_STARTED` if it has not started."""
     return pod.status.start_time or NOT_STARTED
+
+
+def best_candidates(candidates: Mapping[str, Victims]) -> list[str]:
+    """The candidates that no other one is better than, in the order given.
+
+    Better is, one after the other: fewer violated budgets; a less important most important victim; a smaller sum of
+    priorities; fewer victims; a most important victim (the one among them that started first) that started later.
+    """
+    lowest = min((victims.cost for victims in candidates.values()), default=None)
+    best = [name for name, victims in candidates.items() if victims.cost == lowest]
+    if len(best) > 1:
+        latest = max(candidates[name].earliest_start for name in best)
+        best = [name for name in best if candidates[name].earliest_start == latest]
+    return best

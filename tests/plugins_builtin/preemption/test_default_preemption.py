@@ -5,7 +5,6 @@ import pytest
 from attrs import define, field
 from msgspec.structs import replace
 
-from plugins_builtin.preemption.default_preemption import best_candidates
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.plugin_api import (
     Action,
@@ -26,6 +25,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.preemption import best_candidates
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import FakeHandle, ask_hint, make_plugin, make_table, node, pod
 
