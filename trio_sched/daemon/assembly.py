@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from trio_sched.daemon.extenders.extenders import Extenders
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
     from trio_sched.daemon.recording.decision_recorder import DecisionRecorder  # only where decisions are recorded
+    from trio_sched.daemon.shadow.shadow import Shadow
+    from trio_sched.daemon.shadow.shadow_settings import ShadowSettings
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +164,8 @@ class Assembly:
     """Of the plugins that are scheduled with."""
     decisions: DecisionRecorder | None = None
     """Records what decisions depend on; None: nothing is recorded."""
+    shadow: Shadow | None = None
+    """Compares the decisions of another scheduler; None: this process schedules."""
     leading: trio.Nursery | None = None
     """Holds what only the leader does, while this process leads."""
     ending: trio.Event = field(factory=trio.Event)
@@ -254,7 +258,13 @@ def assemble(
         queue.activate(pods, now=trio.current_time())
         pods_available.set()
 
-    recorder = EventRecorder(client=clients.events, hostname=socket.gethostname(), wall_clock=wall_clock, random=random)
+    recorder = EventRecorder(
+        client=clients.events,
+        hostname=socket.gethostname(),
+        wall_clock=wall_clock,
+        random=random,
+        is_silent=settings.shadow is not None,
+    )
     hook_scopes = HookScopes()
     bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
     status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
@@ -319,6 +329,7 @@ def assemble(
     delivery = _delivery(
         decisions, event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics
     )
+    shadow = None if settings.shadow is None else _shadow(settings.shadow, delivery)
     pod_groups = None
     if features.generic_workload:
         pod_groups = _pod_groups(
@@ -337,7 +348,7 @@ def assemble(
     )
     watches = Watches(
         client=clients.main,
-        delivery=delivery,
+        delivery=delivery if shadow is None else shadow.delivery,
         random=random,
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders),
@@ -422,7 +433,9 @@ def assemble(
             of_plugins=plugin_metrics,
             reflectors=watches.reflectors,
             pods=watches.pods,
+            shadow=None if shadow is None else shadow.judgements,
         ),
+        shadow=shadow,
     )
     assembly.put_in_force(loaded)
     return assembly
@@ -473,6 +486,22 @@ def _pod_groups(
         tracer=tracer,
         extender_scheduling=extender_scheduling,
     )
+
+
+def _shadow(settings: ShadowSettings, delivery: Delivery) -> Shadow:
+    """Compares decisions, and takes what the watches deliver in place of *delivery*."""
+    from trio_sched.daemon.shadow.delayed_delivery import DelayedDelivery  # only where there is a shadow
+    from trio_sched.daemon.shadow.shadow import Shadow
+    from trio_sched.engine.shadow.window import Window
+
+    delayed = DelayedDelivery(
+        event_handlers=delivery.event_handlers,
+        object_waits=delivery.object_waits,
+        wake=delivery.wake,
+        metrics=delivery.metrics,
+        window=Window(),
+    )
+    return Shadow(settings=settings, scheduler=delivery.event_handlers.scheduler, delivery=delayed)
 
 
 def _remedies(scheduler: Scheduler, status_writer: PodStatusWriter) -> ConditionRemedies:

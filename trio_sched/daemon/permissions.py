@@ -31,8 +31,13 @@ class Rule:
         return {"apiGroups": [self.group], "resources": list(self.resources), **names, "verbs": list(self.verbs)}
 
 
-def cluster_rules(loaded: LoadedProfiles) -> list[Rule]:
-    """For the ClusterRole: pods and nodes, events, authentication of requests, and what the plugins read and write."""
+def cluster_rules(loaded: LoadedProfiles, *, read_only: bool = False) -> list[Rule]:
+    """For the ClusterRole: pods and nodes, events, authentication of requests, and what the plugins read and write.
+
+    Args:
+        loaded: the plugins of the configuration.
+        read_only: for a shadow, which writes nothing. Reviews it creates all the same: nothing is stored of them.
+    """
     allowed: dict[tuple[str, str], set[str]] = {}
 
     def allow(group: str, resource: str, verbs: Iterable[str]) -> None:
@@ -40,16 +45,18 @@ def cluster_rules(loaded: LoadedProfiles) -> list[Rule]:
 
     allow("", "nodes", _READ)
     allow("", "pods", _READ)
-    allow("", "pods/binding", ("create",))
-    allow("", "pods/status", ("patch",))
-    for group in ("", "events.k8s.io"):
-        allow(group, "events", ("create", "patch"))
     allow("authentication.k8s.io", "tokenreviews", ("create",))
     allow("authorization.k8s.io", "subjectaccessreviews", ("create",))
     for resource in loaded.wanted_kinds:
         found = kind_of(resource)
         if found is not None:
             allow(found[1].group, found[1].plural, _READ)
+    if read_only:
+        return _merged(allowed)
+    allow("", "pods/binding", ("create",))
+    allow("", "pods/status", ("patch",))
+    for group in ("", "events.k8s.io"):
+        allow(group, "events", ("create", "patch"))
     for written, subresource, verbs in _writes(loaded):
         allow(written.group, f"{written.plural}/{subresource}".rstrip("/"), verbs)
     if loaded.settings.gates.features.generic_workload:

@@ -20,6 +20,7 @@ from trio_sched.recording.recording_settings import RecordingSettings
 
 if TYPE_CHECKING:
     from trio_sched.daemon.serving_settings import ServingSettings
+    from trio_sched.daemon.shadow.shadow_settings import ShadowSettings
 
 
 @frozen(kw_only=True)
@@ -44,3 +45,5 @@ class DaemonSettings:
     metrics: MetricsOptions = field(factory=MetricsOptions)
     recording: RecordingSettings | None = None
     """Where decisions are recorded; None: nowhere."""
+    shadow: ShadowSettings | None = None
+    """Compare the decisions of another scheduler, and write nothing; None: schedule."""

@@ -9,6 +9,7 @@
     ├── queue timers, comparisons of the cache with fresh lists
     ├── background tasks of plugins, unless these run on the leader only
     ├── reloads of the configuration
+    ├── a shadow, in place of the recorder, the timers, the comparisons and everything below
     └── leading                               while this process leads (without an election: at once)
         ├── renewing the lease
         ├── bind tasks, status patches, preemptions, background tasks of plugins that run on the leader only
@@ -96,7 +97,8 @@ async def _run(
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
         served = _serve(assembly, services, stop)
-        services.start_soon(assembly.recorder.run)
+        if assembly.shadow is None:
+            services.start_soon(assembly.recorder.run)
         if settings.metrics.watch_event_loop:
             services.start_soon(watch_event_loop, assembly.metrics.recorder)
         if assembly.extenders is not None:
@@ -104,7 +106,12 @@ async def _run(
         services.start_soon(assembly.http.close_on_exit)
         fill = partial(_fill, assembly, services, stop, reload)
         work = partial(_schedule_while_leading, assembly, stop)
-        if election.leader_elect and settings.config.delay_cache_until_active:
+        if assembly.shadow is not None:
+            is_filled = await fill()
+            task_status.started()
+            if is_filled:
+                await assembly.shadow.run(stop)
+        elif election.leader_elect and settings.config.delay_cache_until_active:
             task_status.started()
             await elector.lead(partial(_fill_then, fill, work), stop)
         else:
@@ -195,8 +202,9 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     queue = assembly.scheduler.queue
     forget = (assembly.scheduler.forget_unused, assembly.preemption_executor.forget_ended, assembly.forget_attempts)
     services.start_soon(free_memory, *forget)
-    services.start_soon(CacheCheck(assembly=assembly).run)
-    services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
+    if assembly.shadow is None:  # else the cache is behind the API server on purpose, and nothing leaves the queue
+        services.start_soon(CacheCheck(assembly=assembly).run)
+        services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     services.start_soon(assembly.tasks.run)
     if reload is not None:
         reloader = Reloader(assembly=assembly, requests=reload)

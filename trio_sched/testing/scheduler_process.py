@@ -161,6 +161,7 @@ class SchedulerProcess:
             ConnectionSettings(server=_SERVER),
             caller=self._to_api,
             transport=self._rare_to_api,
+            read_only=self.settings.shadow is not None,
             to_extenders=self._to_extenders,
             of_plugins=self._endpoints,
         )

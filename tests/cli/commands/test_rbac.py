@@ -115,3 +115,13 @@ def test_writes_of_another_form_are_refused(writes: Any) -> None:
     plugin = type("Quota", (Quota,), {"writes": writes})
     with pytest.raises(BadPlugin, match="its writes must be verbs by kind"):
         PluginRegistry.discover().add(plugin)
+
+
+@pytest.mark.usefixtures("with_quota")
+def test_a_shadow_only_reads_and_holds_no_lease(tmp_path: Path) -> None:
+    documents = printed(tmp_path, "--shadow", more=", {name: Quota}")
+    assert [document["kind"] for document in documents] == ["ClusterRole", "ClusterRoleBinding", "RoleBinding"]
+    rules = documents[0]["rules"]
+    writing = {tuple(rule["resources"]) for rule in rules if set(rule["verbs"]) != {"get", "list", "watch"}}
+    assert writing == {("tokenreviews",), ("subjectaccessreviews",)}  # nothing is stored of them
+    assert any("quotas" in rule["resources"] for rule in rules)

@@ -28,6 +28,7 @@ _GROUP = "rbac.authorization.k8s.io"
 @click.option("--namespace", default="kube-system", show_default=True, help="Of the service account.")
 @click.option("--service-account", default="trio-sched", show_default=True, help="The one that the scheduler runs as.")
 @plugin_options
+@click.option("--shadow", is_flag=True, help="For a shadow, which only reads.")
 @click.option("--rules", "rules_only", is_flag=True, help="Print the rules of the ClusterRole only, as a list.")
 def rbac(
     path: str,
@@ -35,6 +36,7 @@ def rbac(
     name: str,
     namespace: str,
     service_account: str,
+    shadow: bool,
     rules_only: bool,
     **plugins: Any,
 ) -> ExitCode:
@@ -44,7 +46,7 @@ def rbac(
     say that they write. Plugins of other packages have to be installed here, or be given as files.
     """
     loaded = _load(path, feature_gates, selection_of(plugins))
-    rules = [rule.as_manifest() for rule in cluster_rules(loaded)]
+    rules = [rule.as_manifest() for rule in cluster_rules(loaded, read_only=shadow)]
     if rules_only:
         click.echo(_yaml(rules), nl=False)
         return ExitCode.OK
@@ -62,7 +64,7 @@ def rbac(
             subject,
         ),
     ]
-    if election.leader_elect:
+    if election.leader_elect and not shadow:
         lease, where = f"{name}-leader-election", election.resource_namespace
         documents += [
             {**_head("Role", lease, where), "rules": _manifests(election_rules(election.resource_name))},

@@ -22,11 +22,13 @@ from trio_sched.cli.flags.failure_policies import read_failure_policies
 from trio_sched.cli.flags.flags import Flags
 from trio_sched.cli.flags.metrics_options import metrics_options
 from trio_sched.cli.flags.recording_options import read_recording
+from trio_sched.cli.flags.shadow_options import shadow_settings, without_election
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin, check_arguments
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.crash_reports import crash_reports
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.queued_streams import queued_streams
+from trio_sched.cli.process.shadow_report import report_shadow
 from trio_sched.cli.startup.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
 from trio_sched.cli.startup.start_log import (
     log_configuration,
@@ -53,6 +55,7 @@ from trio_sched.daemon.tracing.environment import TracesWanted, traces_wanted
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
+from trio_sched.engine.shadow.judgement import Judgements
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.durations import format_duration
 from trio_sched.go.text import printable_lines, shortened
@@ -101,10 +104,12 @@ def _run(flags: Flags) -> ExitCode:
         traces = traces_wanted(os.environ)
         settings = daemon_settings(prepared, registry, watch_event_loop=bool(flags["secure-port"]))
         log_versions(flags.reported_version)
-        if prepared.config.leader_election.leader_elect:
-            check_elector(prepared.config.leader_election)
-        trio.run(_run_until_signal, prepared, settings, digest, traces)
-        if not prepared.config.leader_election.leader_elect:
+        if settings.config.leader_election.leader_elect:
+            check_elector(settings.config.leader_election)
+        judgements = trio.run(_run_until_signal, prepared, settings, digest, traces)
+        if settings.shadow is not None and judgements is not None:
+            code = report_shadow(settings.shadow, judgements)
+        elif not settings.config.leader_election.leader_elect:
             raise ConfigError.of("finished without leader elect")
     except* LoggingOptionsError as group:
         for problem in _leaves(group):
@@ -132,13 +137,15 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event
     Raises:
         PluginError: a plugin is not installed at all, or its arguments do not fit.
         PlacedPluginError: the same, of a plugin that the configuration names.
+        ConfigError: a flag that is no flag of kube-scheduler is wrong.
     """
+    shadow = shadow_settings(prepared.flags, prepared.config)
     with prepared.places.named_in_errors():
         check_arguments(prepared.profiles, registry)
     for problem in prepared.places.unknown_arguments(registry):
         log.warning("%s", problem)
     return DaemonSettings(
-        config=prepared.config,
+        config=prepared.config if shadow is None else without_election(prepared.config),
         gates=prepared.gates,
         profiles=prepared.profiles,
         registry=registry,
@@ -150,6 +157,7 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
         serving=prepared.serving,
         recording=read_recording(prepared.flags),
+        shadow=shadow,
     )
 
 
@@ -210,7 +218,8 @@ def _reload_requests(prepared: Prepared, digest: bytes) -> ReloadRequests | None
 
 async def _run_until_signal(
     prepared: Prepared, settings: DaemonSettings, digest: bytes, traces: TracesWanted | None
-) -> None:
+) -> Judgements | None:
+    """Run the daemon; returns what a shadow has compared, None if it is none."""
     stop, reload = trio.Event(), _reload_requests(prepared, digest)
     actions: dict[signal.Signals, Callable[[], None]] = {}
     if reload is not None and not sys.stderr.isatty():
@@ -220,13 +229,19 @@ async def _run_until_signal(
         await nursery.start(stop_on_signal, stop, actions)
         if (handler := line_handler(log)) is not None:
             nursery.start_soon(handler.run)
-        connections = open_clients(settings.config, prepared.connection, reachability=Reachability())
+        connections = open_clients(
+            settings.config,
+            prepared.connection,
+            reachability=Reachability(),
+            read_only=settings.shadow is not None,
+        )
         async with connections as clients, _tracing(traces) as tracer:
             assembly = assemble(settings, clients, random=Random(), wall_clock=_now, tracer=tracer)
             actions[signal.SIGUSR2] = assembly.cache_checks.requested.set
             nursery.start_soon(_exit_if_overdue, assembly.ending)
             await run_daemon(assembly, stop=stop, reload=reload)
         nursery.cancel_scope.cancel()
+    return None if assembly.shadow is None else assembly.shadow.judgements
 
 
 _now = partial(datetime.now, UTC)

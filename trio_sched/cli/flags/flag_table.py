@@ -48,6 +48,8 @@ def _version(text: str) -> str:
 
 _VERSION_TYPE: Final = FlagType("version[=true]", _version, lambda text: text or "false", alone="true")
 
+_SHADOW_TYPE: Final = FlagType("string[=*]", str, alone="*")
+
 SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
     "Misc": (
         Flag("config", STRING, "", "The path to the configuration file."),
@@ -188,6 +190,22 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
             "Annotations that plugins read, to be recorded as those of built-in ones are; * at the end: any text.",
         ),
         Flag("record-max-mib", INT, 1024, "How large the recording may become; then its oldest part is dropped."),
+    ),
+    "Shadow": (
+        Flag(
+            "shadow",
+            _SHADOW_TYPE,
+            "",
+            "Compare the decisions of the scheduler that runs with those of this configuration, and write nothing: for "
+            "pods of this schedulerName, or of these, separated by commas; without a value those of all profiles.",
+        ),
+        Flag(
+            "shadow-fail-on",
+            STRINGS,
+            (),
+            "End with exit code 1 if a decision was of one of these classes: differs, stale, sampling, tie, unjudged.",
+        ),
+        Flag("shadow-report", STRING, "", "Write the report to this file as JSON at the end."),
     ),
     "Process": (
         Flag("core-files", BOOL, False, "Let crashes leave core files, with tokens and keys in them, as ulimit says."),

@@ -10,7 +10,8 @@ class ExitCode(IntEnum):
     OK = 0
     """Success; for the daemon with an election also: stopped by a signal, and ended in order."""
     FAILURE = 1
-    """Failure: a start that was refused, a wrong flag of the daemon, a lost lease, output that cannot be written."""
+    """Failure: a start that was refused, a wrong flag of the daemon, a lost lease, output that cannot be written, a
+    decision that ``--shadow-fail-on`` names."""
     USAGE = 2
     """A usage error of a command other than the daemon; nothing was done. Of the daemon: ended by SIGQUIT."""
     NO_ANSWER = 3

@@ -64,6 +64,8 @@ class EventRecorder:
     hostname: str
     wall_clock: Callable[[], datetime]
     random: Random
+    is_silent: bool = False
+    """Whether nothing is recorded: a shadow has nothing to tell the cluster."""
     pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_EVENTS))
     dropped: int = 0
     """How many events found the queue full."""
@@ -140,7 +142,7 @@ class EventRecorder:
 
         Events of a series differ in their text at most; the text of the first one stays.
         """
-        if self._is_full(MAX_UNSENT_EVENTS, MAX_UNSENT_EVENT_BYTES):
+        if self.is_silent or self._is_full(MAX_UNSENT_EVENTS, MAX_UNSENT_EVENT_BYTES):
             return
         if event.once:
             moment = self.wall_clock()

@@ -100,4 +100,10 @@ OWN_FAMILIES: Final = (
         Type.COUNTER,
         "Pods that were tried again because they had waited for an event too long.",
     ),
+    Family(
+        "trio_sched_shadow_decisions_total",
+        Type.COUNTER,
+        "Decisions of another scheduler, by how they compare with those of this shadow of it.",
+        ("class", "decision", "profile"),
+    ),
 )

@@ -102,6 +102,8 @@ class Collection:
         yield "trio_sched_events_unsent", [((), float(sources.unsent_events()))]
         yield "trio_sched_events_dropped_total", [((), float(sources.dropped_events()))]
         yield "trio_sched_log_lines_dropped_total", [((), float(dropped_lines()))]
+        if sources.shadow is not None:
+            yield from scheduler_series.shadow(sources.shadow)
         if sources.shows_information:
             yield from self._information
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -19,6 +19,9 @@ from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.watch import Reflector
+
+if TYPE_CHECKING:
+    from trio_sched.engine.shadow.judgement import Judgements
 
 _Key = TypeVar("_Key", bound=tuple[str, ...])
 FAMILIES: Final = by_name(SCHEDULER_FAMILIES, OWN_FAMILIES)
@@ -181,6 +184,12 @@ def cache(scheduler: Scheduler, recorder: MetricRecorder) -> Collected:
     yield "scheduler_cache_size", [((name,), float(size)) for name, size in sizes.items()]
     signatures = scheduler.signatures.cached()
     yield "trio_sched_signature_cache_entries", [((profile,), float(n)) for profile, n in signatures.items()]
+
+
+def shadow(judgements: Judgements) -> Collected:
+    """The decisions of another scheduler that were compared."""
+    counts = {(name, str(kind), str(judged)): count for (name, kind, judged), count in judgements.counts.items()}
+    yield _counts("trio_sched_shadow_decisions_total", ("profile", "decision", "class"), counts)
 
 
 def tasks(binding: Callable[[], int], pools: Mapping[str, Jobs]) -> Collected:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
@@ -18,6 +18,9 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.watch import Reflector
 from trio_sched.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from trio_sched.engine.shadow.judgement import Judgements
 
 
 @define(eq=False, kw_only=True)
@@ -50,6 +53,8 @@ class Sources:
     """The reflectors of all kinds that are watched."""
     pods: Reflector[Pod]
     """The one of pods."""
+    shadow: Judgements | None = None
+    """Of a shadow: what it has compared."""
     serving: ServingMetrics = field(factory=ServingMetrics, init=False)
     health_checks: HealthChecks = field(factory=HealthChecks, init=False)
     shows_information: bool = field(default=True, init=False)

@@ -21,6 +21,7 @@ from trio_sched.daemon.serving.status_bodies import indented_json
 from trio_sched.daemon.slices import in_slices
 from trio_sched.engine.cache import CachedPod
 from trio_sched.engine.hooks.hook_times import HookTimes
+from trio_sched.engine.shadow.judgement import Judgement
 from trio_sched.plugin_api.cluster_events import ClusterEvent
 from trio_sched.snapshot.node_columns import NodeColumns
 
@@ -46,6 +47,7 @@ class SchedulerPages:
             "waiting-pods": self._waiting_pods,
             "in-flight": self._in_flight,
             "plugins": self._plugins,
+            "shadow": self._shadow,
         }
         index = _index(pages)
         return {
@@ -129,6 +131,13 @@ class SchedulerPages:
             return {"profiles": profiles, "hint": "add ?seconds=N to time the hooks of all plugins for so long"}
         seconds = min(int(text), MAX_PROFILE_SECONDS)
         return {"profiles": profiles, "seconds": seconds, "times": await self._time_hooks(seconds)}
+
+    async def _shadow(self, _request: Request) -> dict[str, Any]:
+        shadow = self.assembly.shadow
+        if shadow is None:
+            return {"hint": "this process schedules; one that is started with --shadow compares decisions"}
+        newest_first = list(reversed(shadow.judgements.listed))
+        return {**shadow.judgements.counted(), "notTheSame": await listed(newest_first, Judgement.as_fields)}
 
     async def _time_hooks(self, seconds: float) -> list[dict[str, Any]]:
         loaded = self.assembly.loaded

@@ -1,0 +1,1 @@
+"""Runs beside another scheduler and compares its decisions; imported only where ``--shadow`` asks for it."""
