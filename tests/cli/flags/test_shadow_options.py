@@ -52,6 +52,7 @@ def test_names_classes_and_a_file_are_taken() -> None:
         (["--shadow", "--shadow-fail-on=same"], PROFILES, "--shadow-fail-on=same: no class of decisions"),
         (["--shadow-fail-on=differs"], PROFILES, "--shadow-fail-on is of use with --shadow only"),
         (["--shadow-report=f"], PROFILES, "--shadow-report is of use with --shadow only"),
+        (["--shadow", "--record=x"], PROFILES, "--record records decisions, of which a shadow makes none"),
         (["--shadow"], EXTENDERS, "--shadow compares no decisions that extenders take part in"),
     ],
 )
