@@ -231,7 +231,7 @@ SCENARIOS = {
         do=for_some_seconds,
     ),
     "remove": Scenario(
-        objects=[*THREE, deployment("web", 6), workload("StatefulSet", "db", 3), budget("web", minAvailable=6)],
+        objects=[*THREE, deployment("web", 6), workload("StatefulSet", "db", 2), budget("web", minAvailable=6)],
         question=["remove", "n0"],
         do=by_a_deletion,
     ),
