@@ -112,7 +112,7 @@ class ClusterFiles:
         if self.taken_over:
             take_over(manifests, self.taken_over, schedulers)
         if self.patterns:
-            say(_placed_anew(reschedule(manifests, self.patterns, schedulers)))
+            say(_placed_again(reschedule(manifests, self.patterns, schedulers)))
         if others := pods_of_other_schedulers(manifests, schedulers):
             say(_not_simulated(others))
         return manifests
@@ -216,7 +216,7 @@ def _lacking(missing: Counter[str], effect: str = "") -> str:
     return f"pods refer to what is in none of the files: {listed}{effect}; add what `{command}` prints"
 
 
-def _placed_anew(done: Rescheduled) -> str:
+def _placed_again(done: Rescheduled) -> str:
     stayed = ", ".join(f"{count} {why}" for why, count in sorted(done.stayed.items()))
     text = f"Placed again: {_count(done.moved, 'pod')}"
     return f"{text}; on their nodes stay: {stayed}" if stayed else text

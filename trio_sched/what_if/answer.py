@@ -61,9 +61,9 @@ def effect_sections(
         before: the cluster before the change.
         after: the cluster after it.
         every_pod: whether tables and the page list each pod instead of each workload.
-        most_rows: how many rows tables and the page have at most; None: all.
+        most_rows: how many workloads tables and the page list at most; None: all.
     """
-    yield _pods(effects, every_pod, most_rows)
+    yield _pods(effects, every_pod)
     if not every_pod:
         yield _workloads(effects, most_rows)
     yield _pending(effects)
@@ -113,8 +113,7 @@ def _shown_node(node: str, effect: Effect) -> str:
     return node or ("gone" if effect.is_gone else "pending")
 
 
-def _pods(effects: Sequence[Effect], every_pod: bool, most_rows: int | None) -> Section:
-    more = len(effects) - most_rows if most_rows is not None else 0
+def _pods(effects: Sequence[Effect], every_pod: bool) -> Section:
     return Section(
         "pods",
         "Pods",
@@ -134,7 +133,6 @@ def _pods(effects: Sequence[Effect], every_pod: bool, most_rows: int | None) -> 
             for one in effects
         ],
         is_shown=every_pod and bool(effects),
-        left_out=f"and {more} more" if more > 0 else "",
     )
 
 

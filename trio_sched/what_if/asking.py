@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from attrs import define, evolve, field
 
@@ -18,7 +19,8 @@ from trio_sched.what_if.answer import Answer, counted_effects, effect_sections
 from trio_sched.what_if.cluster_changes import ClusterChanges, changes_of
 from trio_sched.what_if.effects import Effect, PodState, effects_of, pod_states
 
-_ROWS = 50
+_ROWS: Final = 50
+"""Of tables."""
 
 
 class NotAtRest(TrioSchedError):
@@ -26,7 +28,7 @@ class NotAtRest(TrioSchedError):
 
 
 @define(eq=False, kw_only=True)
-class Action:
+class Action(ABC):
     """A change of the cluster; what it does, and what it has to say of it."""
 
     question: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -167,12 +166,6 @@ def stays_on_node(pod: StoredObject) -> bool:
     return MIRROR in annotations or (owner is not None and owner.get("kind") in ("DaemonSet", "Node"))
 
 
-_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
-PRICE: Final = "trio-sched.dev/price"
-"""Annotation of a node: what it costs, a number in any currency and per any time, the same for all nodes."""
-
-
-def price_of(node: StoredObject) -> float | None:
-    """What *node* costs, as its annotation says; None if it does not, or not as a number."""
-    text = (node.fields["metadata"].get("annotations") or {}).get(PRICE)
-    return float(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
+def is_unmanaged(pod: StoredObject) -> bool:
+    """Whether a drain would end *pod* for good, because no controller makes it again."""
+    return not stays_on_node(pod) and controller_of(pod.fields) is None

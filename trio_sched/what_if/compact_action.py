@@ -9,11 +9,9 @@ from attrs import define, field
 
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.report.sections import Names, Section
-from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of
-from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.what_if.answer import plural
 from trio_sched.what_if.asking import Action
-from trio_sched.what_if.cluster_changes import ClusterChanges, pods_of_node, stays_on_node
+from trio_sched.what_if.cluster_changes import ClusterChanges, is_unmanaged, pods_of_node
 from trio_sched.what_if.drain import Drained, drain
 from trio_sched.what_if.node_pools import NoSuchPool
 
@@ -60,7 +58,7 @@ class Compact(Action):
             assert stored is not None  # nothing here deletes nodes
             if stored.fields["spec"].get("unschedulable"):
                 continue
-            if any(_is_unmanaged(pod) for pod in pods_of_node(changes.store, node)):
+            if any(map(is_unmanaged, pods_of_node(changes.store, node))):
                 self.unmanaged.append(node)  # its pods would be gone
                 continue
             before = changes.pending()
@@ -100,7 +98,3 @@ class Compact(Action):
     def commands(self) -> Iterator[str]:
         """The drains, in order."""
         yield from (one.command for one in self.drains)
-
-
-def _is_unmanaged(pod: StoredObject) -> bool:
-    return not stays_on_node(pod) and controller_of(pod.fields) is None

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of
 from trio_sched.simulator.storage.object_store import StoredObject
-from trio_sched.what_if.cluster_changes import ClusterChanges, pods_of_node, stays_on_node
+from trio_sched.what_if.cluster_changes import ClusterChanges, is_unmanaged, pods_of_node, stays_on_node
 
 
 @frozen(kw_only=True)
@@ -79,7 +78,7 @@ def _to_evict(changes: ClusterChanges, node: str, done: Drained) -> list[StoredO
         if stays_on_node(pod):
             done.staying += 1
             continue
-        if controller_of(pod.fields) is None:
+        if is_unmanaged(pod):
             done.unmanaged.append(pod.key)
         found.append(pod)
     return found

@@ -12,6 +12,7 @@ from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of
 from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
+from trio_sched.what_if.cluster_changes import stays_on_node
 
 _BETWEEN: Final = {"ReplicaSet": "replicasets.apps", "Job": "jobs.batch"}
 """Kinds of which a workload makes objects that make the pods → their collection."""
@@ -76,7 +77,7 @@ def pod_states(store: ObjectStore) -> dict[str, PodState]:
             uid=uid,
             workload=workload_of(store, stored),
             owner=owner["uid"] if owner is not None else "",
-            is_of_node=owner is not None and owner["kind"] in ("DaemonSet", "Node"),
+            is_of_node=stays_on_node(stored),
             node=fields["spec"].get("nodeName") or "",
         )
     return found

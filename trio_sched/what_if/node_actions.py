@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
 from attrs import define, field
@@ -30,9 +31,9 @@ class _OfNodes(Action):
         self.nodes = select_nodes(changes.store, self.names, self.selector)
         await self.change_nodes(changes)
 
+    @abstractmethod
     async def change_nodes(self, changes: ClusterChanges) -> None:
         """Change `nodes`."""
-        raise NotImplementedError
 
 
 @define(eq=False, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
@@ -16,12 +17,15 @@ from trio_sched.simulator import populate
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.manifests.replicas import COUNT, multiply
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject, copied
-from trio_sched.what_if.cluster_changes import ClusterChanges, price_of
+from trio_sched.what_if.cluster_changes import ClusterChanges
 
 Json = dict[str, Any]
 
 _decode_node = msgspec.json.Decoder(Node).decode
 _OF_CONTROLLERS: Final = "node.kubernetes.io/"
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+PRICE: Final = "trio-sched.dev/price"
+"""Annotation of a node: what it costs, a number in any currency and per any time, the same for all nodes."""
 _PARTS: Final = (
     ("csinodes.storage.k8s.io", "storage.k8s.io/v1", "CSINode"),
     ("resourceslices.resource.k8s.io", "resource.k8s.io/v1", "ResourceSlice"),
@@ -64,6 +68,12 @@ def pools_of(store: ObjectStore) -> list[Pool]:
             Pool(name=name, model=nodes[0].key, nodes=len(nodes), price=min(prices) if prices else None),
         )
     return sorted(found, key=lambda one: (one.price is None, one.price or 0.0, -one.nodes, one.name))
+
+
+def price_of(node: StoredObject) -> float | None:
+    """What *node* costs, as its annotation says; None if it does not, or not as a number."""
+    text = (node.fields["metadata"].get("annotations") or {}).get(PRICE)
+    return float(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
 
 
 def model_of(store: ObjectStore, name: str) -> str:

@@ -342,6 +342,17 @@ def test_mistakes_in_manifests_are_named_at_their_place(write: Write, capsys: Ca
     assert (code, "use what-if apply" in error) == (ExitCode.NO_ANSWER, True)
 
 
+def test_every_pod_is_listed_and_none_is_said_to_be_left_out(write: Write, capsys: Capture) -> None:
+    nodes = [node("n1", cpu="64"), node("n2", cpu="64")]
+    for one in nodes:
+        one["status"]["allocatable"]["pods"] = "200"
+    cluster = write("cluster.yaml", *nodes, deployment("web", 120))
+    assert main(["what-if", "drain", "n1", "--cluster", cluster, "--pods"]) == ExitCode.FAILURE
+    table = capsys.readouterr().out
+    assert sum(line.strip().startswith("default/web-") for line in table.splitlines()) == 60
+    assert "more" not in table.partition("Pending afterwards")[0]
+
+
 def test_tables_and_page_say_the_same(write: Write, capsys: Capture) -> None:
     cluster = write("cluster.yaml", node("n1"), node("n2", pool="other"), deployment("web", 4))
     assert main(["what-if", "drain", "n1", "--cluster", cluster]) == ExitCode.OK

@@ -26,7 +26,6 @@ from trio_sched.cli.process import no_answer
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import answer_console
 from trio_sched.plugin_api.clauses import some_names
-from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.loaded_plugins import kinds_that_plugins_watch
 from trio_sched.simulation.simulated_run import Plan, refuse_extenders, scheduler_names
 from trio_sched.simulator import load_manifests
@@ -100,9 +99,7 @@ def _question_options(command: F) -> F:
 class _Asked:
     """A question with what all have in common."""
 
-    cluster: ClusterFiles
     plan: Plan
-    token: str
     progress: Progress
     every_pod: bool
     all_rows: bool
@@ -132,9 +129,7 @@ def _answer(options: dict[str, Any], find: Callable[[_Asked], Answer]) -> ExitCo
             token = _token(manifests, expected)
             plan = Plan(settings=settings, manifests=manifests, seed=seed, begins=begins, for_seconds=for_seconds)
             asked = _Asked(
-                cluster=cluster,
                 plan=plan,
-                token=token,
                 progress=progress,
                 every_pod=every_pod,
                 all_rows=output in ("json", "yaml"),
