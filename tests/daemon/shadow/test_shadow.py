@@ -270,6 +270,25 @@ async def test_among_victims_that_have_not_started_the_choice_is_left_to_chance(
         assert "have not started" in shadow.last.detail
 
 
+async def test_a_victim_whose_start_the_other_had_not_seen_is_named(autojump_clock: MockClock) -> None:
+    async with stage(a=2, b=2, c=2) as (cluster, shadow):
+        for name in "abc":
+            await cluster.create(pod(f"on-{name}", cpu=2, node_name=name, priority=1))
+        await cluster.patch(pod("on-b"), {"status": {"startTime": "2026-01-02T00:00:00Z"}}, subresource="status")
+        high = await cluster.create(pod("high", cpu=2, priority=10))
+        await trio.sleep(COMPARED_SECONDS)
+        await cluster.patch(pod("on-a"), {"status": {"startTime": "2026-01-01T00:00:00Z"}}, subresource="status")
+        await cluster.delete(pod("on-c"), grace_seconds=0)
+        await trio.sleep(0.1)
+        await refuse(cluster, high, node_name="a")
+        await trio.sleep(COMPARED_SECONDS)
+        assert shadow.classes() == {"stale": 1}, shadow.last
+        assert shadow.last.crossed == (
+            "Pod default/on-c is gone, 0.100 s before",
+            "Pod default/on-a has started, 0.100 s before",
+        )
+
+
 async def test_a_pod_that_should_preempt_others_and_is_only_refused_differs(autojump_clock: MockClock) -> None:
     async with stage(a=2) as (cluster, shadow):
         await cluster.create(pod("low", cpu=2, node_name="a", priority=1))

@@ -180,14 +180,16 @@ async def for_some_seconds(cluster: Cluster, answer: Json) -> None:
 async def by_new_nodes(cluster: Cluster, answer: Json) -> None:
     listed = json.loads(await cluster.kubectl("get", "nodes", "-o", "json"))["items"]
     known = {one["metadata"]["name"]: one for one in listed}
-    wanted = {one["like"]: one["count"] for one in answer.get("added", ())} or {"n0": 2}
+    wanted = {one["like"]: one["count"] for one in answer.get("added", ())}
     made = []
-    for like, count in wanted.items():
+    for like, count in (wanted or {"n0": 2}).items():
         for number in range(1, count + 1):
             name, model = f"{like}-{number}", known[like]
             labels = {**model["metadata"]["labels"], HOST: name}
             made.append({**model, "metadata": {"name": name, "labels": labels}, "spec": {}})
-    await cluster.create(made)
+    for batch in [[one] for one in made] if wanted else [made]:  # what is found out comes one after the other
+        await cluster.create(batch)
+        await cluster.settle()
 
 
 async def by_a_deletion(cluster: Cluster, answer: Json) -> None:

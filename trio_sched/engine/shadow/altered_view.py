@@ -62,6 +62,16 @@ class Crossing:
         return _place(self._now) if self.kind == "Pod" and _place(self.then) != _place(self._now) else ""
 
     @property
+    def is_only_a_start(self) -> bool:
+        """Whether nothing has changed but that a pod has started, which matters for preemption alone."""
+        change = self.change
+        return (
+            self.kind == "Pod"
+            and _has_started(change.old, _after(change))
+            and not _pod_matters(change.old, _after(change))
+        )
+
+    @property
     def _now(self) -> Any:
         return self.change.old if self.is_ahead else _after(self.change)
 
@@ -85,6 +95,8 @@ class Crossing:
                 what = f"is nominated to {node_name}" if node_name else "is not nominated any more"
             elif new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
                 what = "is being deleted"
+            elif _has_started(old, new):
+                what = "has started"
         return f"{self.kind} {name} {what}, {self.seconds:.3f} s {'after' if self.is_ahead else 'before'}"
 
 
@@ -101,8 +113,12 @@ def matters(kind: Watched, change: Change[Any]) -> bool:
     """Whether *change* can be a reason to decide otherwise."""
     old, new = change.old, _after(change)
     if kind == "Pod":
-        return _pod_matters(old, new)
+        return _pod_matters(old, new) or _has_started(old, new)
     return old is None or new is None or differ(old, new)
+
+
+def _has_started(old: Pod | None, new: Pod | None) -> bool:
+    return old is not None and new is not None and old.status.start_time != new.status.start_time
 
 
 def _pod_matters(old: Pod | None, new: Pod | None) -> bool:

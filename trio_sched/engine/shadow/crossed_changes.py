@@ -58,6 +58,8 @@ class CrossedChanges:
     """The node that was chosen; empty if none was."""
     distance: Callable[[], Distance]
     """Evaluates the view that is in the cache."""
+    with_starts: bool = field(kw_only=True)
+    """Whether it matters when a pod has started: which victims are preferred depends on that."""
     nearest: float = field(default=math.inf, init=False)
     """The smallest gap so far."""
     _left: int = field(default=MAX_VIEWS, init=False)
@@ -116,6 +118,8 @@ class CrossedChanges:
         learned: list[Crossing] = []
         own_place, window = self.window.first_place(self.pod.uid), self.window
         for one in window.crossings(self.pod.uid):
+            if not self.with_starts and one.is_only_a_start:
+                continue
             if not one.is_decision_of(self.schedulers):
                 if not one.is_ahead or window.may_be_known(one):
                     learned.append(one)

@@ -109,6 +109,10 @@ class Judge:
     def _without_room(self, decision: OtherDecision) -> Judging:
         found, preemption = self._evaluate_preemption(decision)
         now = self._distance_without_room(decision, found, preemption)
+        if preemption is not None and self._is_left_to_chance(decision, preemption):
+            detail = "pods there have not started, and kube-scheduler evicts any of these"
+            nodes = _own_nodes(found, preemption)
+            return Judgement(decision=decision, judged=JudgementClass.TIE, own_nodes=nodes, detail=detail)
         if now.gap == 0:
             is_tie = preemption is not None and bool(decision.node_name) and len(preemption.best) > 1
             judged = JudgementClass.TIE if is_tie else JudgementClass.SAME
@@ -118,12 +122,6 @@ class Judge:
             nodes = _own_nodes(found, preemption)
             return Judgement(decision=decision, judged=JudgementClass.SAMPLING, own_nodes=nodes, detail=detail)
 
-        is_candidate = preemption is not None and decision.node_name in preemption.candidates
-        if is_candidate and is_order_undefined(self.scheduler, decision.pod, decision.node_name):
-            detail = "pods there have not started, and kube-scheduler evicts any of these"
-            nodes = _own_nodes(found, preemption)
-            return Judgement(decision=decision, judged=JudgementClass.TIE, own_nodes=nodes, detail=detail)
-
         def distance() -> Distance:
             return self._distance_without_room(decision, *self._evaluate_preemption(decision))
 
@@ -131,6 +129,12 @@ class Judge:
         detail = "the pod fits" if preemption is None else preemption.describe(decision.node_name)
         nodes = _own_nodes(found, preemption)
         return evolve(judgement, own_nodes=nodes, own_total=found.own_total, detail=detail)
+
+    def _is_left_to_chance(self, decision: OtherDecision, preemption: PreemptionEvaluation) -> bool:
+        """Whether the node was not the best, but can have been for kube-scheduler, which compares at random there."""
+        name = decision.node_name
+        is_worse = name in preemption.candidates and name not in preemption.best
+        return is_worse and is_order_undefined(self.scheduler, decision.pod, name)
 
     def _evaluate_preemption(self, decision: OtherDecision) -> tuple[Evaluation, PreemptionEvaluation | None]:
         found = evaluate(self.scheduler, decision.pod, "")
@@ -146,7 +150,8 @@ class Judge:
         if preemption is None:
             return Distance(0)
         if decision.node_name:
-            return Distance(0 if decision.node_name in preemption.best else 1, preemption.best)
+            is_chosen = decision.node_name in preemption.best or self._is_left_to_chance(decision, preemption)
+            return Distance(0 if is_chosen else 1, preemption.best)
         # A pod that is nominated does not preempt again while its victims are leaving.
         is_eligible = not self.scheduler.queue.nominator.node_name(decision.pod)
         return Distance(float(len(preemption.candidates)) if is_eligible else 0, preemption.best)
@@ -155,7 +160,13 @@ class Judge:
 
     def _stale_or_different(self, decision: OtherDecision, distance: Callable[[], Distance], now: Distance) -> Judging:
         search = CrossedChanges(
-            self.scheduler, self.window, self.schedulers, decision.pod, decision.node_name, distance
+            self.scheduler,
+            self.window,
+            self.schedulers,
+            decision.pod,
+            decision.node_name,
+            distance,
+            with_starts=decision.kind is DecisionKind.PREEMPTION,
         )
         crossed = yield from search.search(now)
         if not crossed:
