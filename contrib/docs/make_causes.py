@@ -48,6 +48,9 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "KeptForNominatedPods": "It fits, but not besides the pods that are nominated to the nodes.",
         "PodGroupNotFound": "The pod group that it names does not exist.",
         "GangIncomplete": "The gang has fewer pods than it needs to start.",
+        "GangDoesNotFit": "Each pod of the group fits by itself, but not as many at once as it needs.",
+        "GangDoesNotFitInPlacement": "The same, where all of them have to be in one domain of the group's topology.",
+        "TakenByPodGroup": "It fits by itself, but other pods of its group come first and leave it no node.",
     },
     "Volumes": {
         "ClaimNotFound": "The persistent volume claim does not exist in the namespace of the pod.",

@@ -27,7 +27,6 @@ from trio_sched.plugin_api import (
     hookimpl,
     on,
     quote,
-    replace_fields,
     unresolvable,
 )
 
@@ -138,10 +137,7 @@ class GangScheduling:
 
 def _smaller_gang(group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Change]:
     def smaller(one: PodGroup) -> PodGroup:
-        policy = one.spec.scheduling_policy
-        gang = replace_fields(policy.gang, min_count=count) if policy.gang is not None else None
-        spec = replace_fields(one.spec, scheduling_policy=replace_fields(policy, gang=gang))
-        return replace_fields(one, spec=spec)
+        return one.with_min_count(count)
 
     edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, recreate=True)
     yield Change(title=f"recreate the gang {group.name} with minCount {count}", edits=(edit,))

@@ -10,9 +10,9 @@ from typing import Any, Final
 from attrs import frozen
 from msgspec import to_builtins
 
+from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.patches import patch_of, pod_patch
 from trio_sched.explanation.trial import EditedObject
-from trio_sched.objects.metadata import OwnerReference
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 
@@ -78,7 +78,7 @@ def commands(
     for one in edited:
         if one.is_consequence:
             continue
-        if one.kind == "Pod" and (one.namespace, one.name) == (pod.namespace, pod.name):
+        if one.kind == "Pod" and one.old is not None and one.new is not None and _is_changed_with(pod, one.old):
             found += _of_pod(kubectl, one, workload)
         elif one.kind == "Node" and one.old is not None and one.new is not None:
             found += _of_node(kubectl, one.old, one.new)
@@ -87,6 +87,12 @@ def commands(
         else:
             found.append(_of_object(kubectl, one))
     return found
+
+
+def _is_changed_with(pod: Pod, other: Pod) -> bool:
+    """Whether *other* is the pod in question, or waits for it because both are of one group."""
+    is_same = (other.namespace, other.name) == (pod.namespace, pod.name)
+    return is_same or (pod.group_key is not None and other.group_key == pod.group_key)
 
 
 def _where(one: EditedObject) -> str:
@@ -200,17 +206,6 @@ def manifest(one: EditedObject) -> Json:
     fields: Json = to_builtins(one.new)
     filled = {key: value for key, value in fields.items() if value}
     return {"apiVersion": API_VERSIONS.get(one.kind, "v1"), "kind": one.kind, **filled}
-
-
-def controller_of(pod: Pod) -> OwnerReference | None:
-    """The controller of *pod*."""
-    return next((one for one in pod.metadata.owner_references or () if one.controller), None)
-
-
-def is_of(owner: OwnerReference | None, pod: Pod) -> bool:
-    """Whether *owner* is the controller of *pod*."""
-    controller = controller_of(pod)
-    return owner is not None and controller is not None and controller.uid == owner.uid
 
 
 def workload_of(pod: Pod, replica_set: Any) -> Workload | None:

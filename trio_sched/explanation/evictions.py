@@ -9,7 +9,7 @@ from typing import Final
 from attrs import evolve
 
 from trio_sched.explanation.analysis import Analysis
-from trio_sched.explanation.commands import controller_of, is_of
+from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.side_effects import placed, replaced
 from trio_sched.explanation.trial import CannotApply, Trial
 from trio_sched.objects.metadata import OwnerReference

@@ -130,6 +130,12 @@ def explain(
         found = Explanation(pod=pod, analysis=analysis, plugins=scheduler.explain(subject, scores_of=scores_of))
         if not pod.node_name:
             found.outcome = trial.now(preempt=True)
+            decided = found.outcome.group
+            if decided is not None and not found.outcome.node_name:
+                clause = trial.group.clause(decided, len(analysis.nodes))
+                clause.alone = int(np.count_nonzero(analysis.passes))
+                analysis.clauses.insert(0, clause)
+                analysis.passes = np.zeros_like(analysis.passes)
             if remedies and not found.fits_now:
                 found.remedies = find_remedies(analysis, trial)
             if not unknown:

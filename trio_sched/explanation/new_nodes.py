@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count, islice
 from typing import Any, Final
@@ -12,7 +12,7 @@ from msgspec import structs
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
 from trio_sched.explanation.analysis import Analysis
-from trio_sched.explanation.commands import controller_of, is_of
+from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import CannotApply, Trial
 from trio_sched.objects.amount_text import amount_text
@@ -51,8 +51,8 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
     siblings, helping = _siblings(trial), 0
     for pool, positions in common:
         model = analysis.nodes.node(positions[0])
-        change = _addition(model, pool, trial, 1)
-        if trial.would_help(change):
+        change = _fewest(model, pool, trial)
+        if change is not None:
             yield from _with_siblings(model, pool, trial, change, siblings if not helping else [])
             helping += 1
             if helping == _MAX_SHOWN:
@@ -89,13 +89,26 @@ def _with_siblings(
         yield evolve(for_all, note=note)
 
 
+def _fewest(model: NodeView, pool: Hashable, trial: Trial) -> Change | None:
+    """The smallest addition that helps: of one node, or of several for a pod that waits for others of its group."""
+    one = _addition(model, pool, trial, 1)
+    if trial.would_help(one):
+        return one
+    return _smallest(model, pool, trial, trial.would_help) if trial.group.is_all_or_nothing else None
+
+
 def _for_all(model: NodeView, pool: Hashable, trial: Trial, pods: Sequence[Pod]) -> Change | None:
-    """The smallest addition of at most `_MOST_NODES` nodes with which all of *pods* run; None if that is not enough."""
+    """The smallest addition with which all of *pods* run."""
+    return _smallest(model, pool, trial, lambda change: _all_run(change, trial, pods))
+
+
+def _smallest(model: NodeView, pool: Hashable, trial: Trial, helps: Callable[[Change], bool]) -> Change | None:
+    """The smallest addition of at most `_MOST_NODES` nodes that helps; None if that is not enough."""
     too_few, enough, found = 0, _MOST_NODES + 1, None
     number = _MOST_NODES  # first, because then there is nothing to search for where it does not help
     while enough - too_few > 1:
         change = _addition(model, pool, trial, number)
-        if _all_run(change, trial, pods):
+        if helps(change):
             enough, found = number, change
         elif number == _MOST_NODES:
             return None

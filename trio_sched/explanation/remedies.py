@@ -13,10 +13,11 @@ from typing import Final
 from attrs import define, field, frozen
 
 from trio_sched.explanation.analysis import Analysis, FailingClause
-from trio_sched.explanation.commands import controller_of, is_of
 from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.new_nodes import new_nodes
+from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.patches import pod_patch
+from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.priorities import higher_priorities
 from trio_sched.explanation.side_effects import side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
@@ -96,6 +97,8 @@ class _Search:
         for make in (higher_priorities, evictions, new_nodes):
             for change in make(self.analysis, self.trial):
                 self._try(change, (), preempt=make is higher_priorities)
+        if self.trial.group.is_exhausted:
+            self.remedies.is_complete = False
         self.remedies.found.sort(key=lambda one: (not one.change.corrects, one.touches, len(one.edited)))
         del self.remedies.found[MAX_REMEDIES:]
         return self.remedies
@@ -125,6 +128,8 @@ class _Search:
                 notes = [change.note] if change.note else []
                 if outcome.node_name and not outcome.victims:
                     notes += side_effects(self.trial, edited, self.trial.subject(edited), outcome.node_name)
+        except TooManyDecisions:
+            return
         except CannotApply as problem:
             self.remedies.tried.append(f"{change.title} ({problem})")
             return
@@ -171,6 +176,9 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
         return Touch.OTHER_PODS if is_other else Touch.NODE
     if one.kind != "Pod":
         return Touch.OBJECT
-    if (one.namespace, one.name) != (pod.namespace, pod.name):
+    is_of_group = pod.group_key is not None and one.old is not None and one.old.group_key == pod.group_key
+    if (one.namespace, one.name) != (pod.namespace, pod.name) and not is_of_group:
+        return Touch.OTHER_PODS
+    if one.new is None:
         return Touch.OTHER_PODS
     return Touch.POD_IN_PLACE if pod_patch(one.old, one.new).is_in_place else Touch.POD_RECREATED

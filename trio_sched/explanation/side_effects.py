@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import structs
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
-from trio_sched.explanation.commands import controller_of
+from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.trial import EditedObject, Trial, without_node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import some_names

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from msgspec import Struct, structs
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
@@ -14,6 +14,8 @@ from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.explanation.owners import controller_of, is_of
+from trio_sched.explanation.pod_groups import GroupOutcome, PodGroupOfPod, TooManyDecisions
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -59,6 +61,8 @@ class Outcome:
     """How many of these a disruption budget protects."""
     message: str = ""
     """Why it would be pending."""
+    group: GroupOutcome | None = None
+    """What is decided about its group, if it has one and fits by itself."""
 
 
 @define(eq=False)
@@ -74,8 +78,13 @@ class Trial:
     pod: Pod
     count: int = field(default=0, init=False)
     """How many changes have been tried."""
+    group: PodGroupOfPod = field(init=False)
+    """The group of the pod, if it has one: its pods are changed as the pod is, and decided together."""
     _uids: dict[tuple[str, str], str] | None = field(default=None, init=False)
     """(namespace, name) → UID of the pods on nodes."""
+
+    def __attrs_post_init__(self) -> None:
+        self.group = PodGroupOfPod(self.scheduler, self.pod)
 
     def decide(self, change: Change, *, preempt: bool = False) -> Outcome:
         """What is decided about the pod once *change* is made.
@@ -86,19 +95,21 @@ class Trial:
 
         Raises:
             CannotApply: the change cannot be made.
+            TooManyDecisions: the pod's group is too large for one more trial.
         """
         with self.made(change) as edited:
             return self.decide_made(edited, preempt=preempt)
 
     def decide_made(self, edited: Sequence[EditedObject], *, preempt: bool = False) -> Outcome:
         """What is decided about the pod while a change is made; *edited* is what `made` gave."""
-        return self._decide(self.subject(edited), preempt=preempt)
+        others = {one.new.uid: one.new for one in edited if one.kind == "Pod" and one.new is not None}
+        return self._decide(self.subject(edited), others, preempt=preempt)
 
     def would_help(self, change: Change, *, preempt: bool = False) -> bool:
         """Whether the pod would run once *change* is made."""
         try:
             return bool(self.decide(change, preempt=preempt).node_name)
-        except CannotApply:
+        except (CannotApply, TooManyDecisions):
             return False
 
     def victims(self, evictable: Evictable, *, most_nodes: int) -> Mapping[str, Victims]:
@@ -123,7 +134,7 @@ class Trial:
 
     def now(self, *, preempt: bool = False) -> Outcome:
         """What is decided about the pod as things stand."""
-        return self._decide(self.pod, preempt=preempt)
+        return self._decide(self.pod, {}, preempt=preempt)
 
     def subject(self, edited: Sequence[EditedObject]) -> Pod:
         """The pod in question, as a change leaves it."""
@@ -144,7 +155,7 @@ class Trial:
         edited: dict[tuple[str, str, str], EditedObject] = {}
         undo: list[Callable[[], None]] = []
         try:
-            for edit in change.edits:
+            for edit in self._for_whole_group(change.edits):
                 key = (edit.kind, edit.namespace, edit.name)
                 before = edited.get(key)
                 current = self.current(edit) if before is None else before.new
@@ -164,6 +175,19 @@ class Trial:
         finally:
             for step in reversed(undo):
                 step()
+
+    def _for_whole_group(self, edits: Sequence[Edit]) -> Iterator[Edit]:
+        """*edits*; what is done to the pod is done to all of its group that wait for each other."""
+        owner = controller_of(self.pod)
+        siblings = [one for one in self.group.waiting() if one.uid != self.pod.uid]
+        if not self.group.is_all_or_nothing:
+            siblings = []
+        for edit in edits:
+            yield edit
+            if edit.kind == "Pod" and (edit.namespace, edit.name) == (self.pod.namespace, self.pod.name):
+                for one in siblings:
+                    is_done = edit.is_consequence or (owner is not None and is_of(owner, one))
+                    yield evolve(edit, name=one.name, is_consequence=is_done)
 
     def current(self, edit: Edit) -> Any:
         """The object of *edit* as it is; None if there is none."""
@@ -225,7 +249,7 @@ class Trial:
             cache.put(one.kind, one.name, one.namespace, new)
         cache.count_change(one.kind)
 
-    def _decide(self, pod: Pod, *, preempt: bool) -> Outcome:
+    def _decide(self, pod: Pod, others: Mapping[str, Pod], *, preempt: bool) -> Outcome:
         scheduler = self.scheduler
         profile = scheduler.profiles.get(pod.scheduler_name)
         if profile is None:
@@ -238,9 +262,11 @@ class Trial:
         except HookFailed as failed:
             return Outcome(message=str(failed))
         decision = scheduler.try_pod(pod)
+        is_in_group = self.group.is_scheduled
         if isinstance(decision, ScheduleResult):
-            return Outcome(node_name=decision.node_name)
+            return self._decide_group(pod, others) if is_in_group else Outcome(node_name=decision.node_name)
         diagnosis, state = decision.diagnosis, decision.state
+        preempt = preempt and not is_in_group  # that room can be made for one of its pods says nothing of the group
         if not preempt or diagnosis is None or state is None or pod.spec.preemption_policy == "Never":
             return Outcome(message=decision.message)
         names = _resolvable(diagnosis.statuses)
@@ -249,6 +275,12 @@ class Trial:
             return Outcome(message=decision.message)
         name, victims = min(found.candidates.items(), key=lambda one: (one[1].cost, one[0]))  # as DefaultPreemption
         return Outcome(node_name=name, victims=victims.pods, violations=victims.pdb_violations)
+
+    def _decide_group(self, pod: Pod, others: Mapping[str, Pod]) -> Outcome:
+        decided = self.group.decide({**others, pod.uid: pod})
+        status = decided.result.status
+        message = "other pods of its group come first" if status is None else status.message
+        return Outcome(node_name=decided.node_of(pod), message=message, group=decided)
 
     def budgets(self) -> BudgetsByNamespace:
         """The disruption budgets, as far as they are known."""

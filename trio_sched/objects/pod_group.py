@@ -1,6 +1,8 @@
 """Pod groups: pods that are scheduled together."""
 
-from msgspec import Struct, field
+from __future__ import annotations
+
+from msgspec import Struct, field, structs
 
 from trio_sched.objects.metadata import NamespacedObject
 
@@ -89,3 +91,11 @@ class PodGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_def
         """``spec.schedulingPolicy.gang.minCount``; None if it is no gang."""
         gang = self.spec.scheduling_policy.gang
         return None if gang is None else gang.min_count
+
+    def with_min_count(self, count: int) -> PodGroup:
+        """The same gang, of *count* pods; it must be a gang."""
+        policy = self.spec.scheduling_policy
+        assert policy.gang is not None
+        gang = structs.replace(policy.gang, min_count=count)
+        spec = structs.replace(self.spec, scheduling_policy=structs.replace(policy, gang=gang))
+        return structs.replace(self, spec=spec)

@@ -8,7 +8,8 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from trio_sched.errors import TrioSchedError, nearest_name
-from trio_sched.explanation.commands import Workload, controller_of, workload_of
+from trio_sched.explanation.commands import Workload, workload_of
+from trio_sched.explanation.owners import controller_of
 from trio_sched.go.text import shortened
 from trio_sched.objects.pod import Pod
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from trio_sched.errors import nearest_name
-from trio_sched.explanation.commands import controller_of
+from trio_sched.explanation.owners import controller_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding.decoding import Page
 from trio_sched.kube_client.errors import ApiError, Forbidden

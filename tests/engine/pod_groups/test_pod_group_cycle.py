@@ -215,7 +215,11 @@ def test_if_no_placement_fits_the_first_one_is_reported_and_the_best_is_explaine
     text = "0/2 placements are available, first placement status: pod group is unschedulable"
     assert result.status.message == text
     assert nodes_of(result) == ["c", "", ""]
-    assert (result.placement.name, result.fitting, result.placements) == ("ab", 2, 2)
+    assert (result.placement.name, result.fitting) == ("ab", 2)
+    assert [(one.name, one.fitting, one.shortage) for one in result.tried] == [
+        ("c", 1, "pod default/p1 lacks 1 cpu"),
+        ("ab", 2, "pod default/p2 lacks 1 cpu"),
+    ]
 
 
 def test_no_placement_and_wrong_ones_are_told() -> None:

@@ -3,7 +3,12 @@ from gangs import member
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.evaluation.scheduling_cycle import SchedulingCycle
 from trio_sched.engine.pod_groups.pod_group_explanation import explain, shortage
-from trio_sched.engine.pod_groups.pod_group_results import GroupResult, group_unschedulable, other_pod_failed
+from trio_sched.engine.pod_groups.pod_group_results import (
+    GroupResult,
+    PlacementResult,
+    group_unschedulable,
+    other_pod_failed,
+)
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS
 from trio_sched.plugin_api import CycleState, NodeColumns, Placement, failure
@@ -41,9 +46,10 @@ def test_if_no_amount_is_missing_the_reasons_are_given() -> None:
 def test_the_sentence_says_how_many_fit_and_where() -> None:
     result = GroupResult(group_unschedulable(), shortage="pod default/p lacks 1 cpu", fitting=7)
     assert explain(result, 8) == "7 of 8 pods fit; pod default/p lacks 1 cpu"
-    result.placement, result.placements = Placement("r1", frozenset({"n"})), 1
+    one = PlacementResult(name="r1", fitting=7, shortage="pod default/p lacks 1 cpu")
+    result.placement, result.tried = Placement("r1", frozenset({"n"})), (one,)
     assert explain(result, 8, topology_key="rack") == "7 of 8 pods fit; pod default/p lacks 1 cpu in any rack"
-    result.placements = 3
+    result.tried = (one, one, one)
     assert explain(result, 8, topology_key="rack").endswith(' in any rack; most fit in "r1"')
 
 

@@ -35,6 +35,7 @@ from trio_sched.engine.pod_groups.pod_group_explanation import shortage
 from trio_sched.engine.pod_groups.pod_group_results import (
     WAITING_ON_PREEMPTION,
     GroupResult,
+    PlacementResult,
     PodResult,
     error_text,
     group_unschedulable,
@@ -105,6 +106,7 @@ class PodGroupCycle:
             return GroupResult(placements)
         first: GroupResult | None = None
         found: list[GroupResult] = []
+        failed: list[PlacementResult] = []
         for placement in placements:
             if first is not None:
                 yield Pause()
@@ -117,9 +119,12 @@ class PodGroupCycle:
                 best = result
             if result.status is None or result.waiting_on_preemption:
                 found.append(result)
+            else:
+                name = placement.name
+                failed.append(PlacementResult(name=name, fitting=result.fitting, shortage=result.shortage))
         assert first is not None, "there is a placement"
         if not found:
-            return self._none_fits(first, best, len(placements))
+            return self._none_fits(first, best, failed)
         if len(found) > 1:
             chosen = self._choose(found)
             if isinstance(chosen, Status):
@@ -131,17 +136,27 @@ class PodGroupCycle:
         # Other tasks may have run since this placement was tried: it is certain only now that it still fits.
         return (yield from self._in_placement(chosen.placement))
 
+    def run_at_once(self) -> GroupResult:
+        """What `run` comes to if nothing waits: no post_filter is called and no extender asked."""
+        steps = self.run(post_filters=False, ask_extenders=False)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                result: GroupResult = stop.value
+                return result
+
     @staticmethod
-    def _none_fits(first: GroupResult, best: GroupResult, count: int) -> GroupResult:
+    def _none_fits(first: GroupResult, best: GroupResult, tried: Sequence[PlacementResult]) -> GroupResult:
         assert first.status is not None
-        why = f"0/{count} placements are available, first placement status: {error_text(first.status)}"
+        why = f"0/{len(tried)} placements are available, first placement status: {error_text(first.status)}"
         return GroupResult(
             unschedulable(why),
             first.pods,
             placement=best.placement,
             shortage=best.shortage,
             fitting=best.fitting,
-            placements=count,
+            tried=tuple(tried),
         )
 
     # --- placements -------------------------------------------------------------------------------------------------

@@ -35,16 +35,19 @@ def _missing(pod: Pod, failed: SchedulingFailure, nodes: NodeColumns, options: R
     """The amounts that no node has free, as far as these are why the pod was rejected."""
     if failed.diagnosis is None or not len(nodes):
         return
-    reasons = {reason for status, _count in failed.diagnosis.statuses.counts() for reason in status.all_reasons}
     requested = pod_resources(pod, options).requested
-    for reason in sorted(reasons):
-        if not reason.startswith(_INSUFFICIENT):
-            continue
-        name = reason.removeprefix(_INSUFFICIENT)
+    for name in lacking_resources(failed):
         row, wanted = nodes.resource_row(name), requested.amount(name)
         free = 0 if row is None else max(0, int((nodes.allocatable[row] - nodes.requested[row]).max()))
         if wanted > free:
             yield f"{_amount(name, wanted - free)} {name}"
+
+
+def lacking_resources(failed: SchedulingFailure) -> list[str]:
+    """The resources of which nodes have too little, by name."""
+    statuses = () if failed.diagnosis is None else failed.diagnosis.statuses.counts()
+    reasons = {reason for status, _count in statuses for reason in status.all_reasons}
+    return sorted(one.removeprefix(_INSUFFICIENT) for one in reasons if one.startswith(_INSUFFICIENT))
 
 
 def _amount(name: str, amount: int) -> str:
@@ -72,6 +75,6 @@ def explain(result: GroupResult, members: int, *, topology_key: str = "") -> str
     fitting = result.fitting
     where = ""
     if topology_key:
-        best = f'; most fit in "{result.placement.name}"' if result.placements > 1 else ""
+        best = f'; most fit in "{result.placement.name}"' if len(result.tried) > 1 else ""
         where = f" in any {topology_key}{best}"
     return f"{fitting} of {members} pods fit; {result.shortage}{where}"

@@ -63,6 +63,17 @@ class PodResult:
         return ", ".join([*reasons, "one or more plugins asked to wait and no plugin rejected pod"])
 
 
+@frozen(kw_only=True)
+class PlacementResult:
+    """A placement that the group does not fit in."""
+
+    name: str
+    fitting: int
+    """How many of its pods fit there at once."""
+    shortage: str
+    """What the next one lacked."""
+
+
 @define(eq=False)
 class GroupResult:
     """The group as a whole."""
@@ -78,8 +89,8 @@ class GroupResult:
     """What the first pod lacked that fits nowhere; empty if all pods fit."""
     fitting: int = 0
     """How many pods fit there at once."""
-    placements: int = 1
-    """How many placements were tried."""
+    tried: tuple[PlacementResult, ...] = ()
+    """The placements that were tried, if there is one at least and the group fits in none."""
 
     @property
     def is_error(self) -> bool:

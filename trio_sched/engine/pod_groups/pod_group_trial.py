@@ -8,7 +8,6 @@ from types import TracebackType
 from attrs import define, field
 
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
-from trio_sched.engine.pod_groups.pod_group_results import GroupResult
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.pod_info import PodInfo
@@ -72,13 +71,7 @@ class PodGroupTrial:
 
     def run(self) -> Status | None:
         """Try to schedule the group; None if it fits."""
-        steps = self.cycle.run(post_filters=False, ask_extenders=False)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                result: GroupResult = stop.value
-                break
+        result = self.cycle.run_at_once()
         if result.status is None:
             self.places = {pod.info.uid: pod.placed.node_name for pod in result.pods if pod.placed is not None}
         return result.status

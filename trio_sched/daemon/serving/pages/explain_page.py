@@ -15,9 +15,10 @@ from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response,
 from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, pod_key
 from trio_sched.daemon.serving.status_bodies import indented_json
 from trio_sched.engine.queue.pending_pods import pending_pods
-from trio_sched.explanation.commands import Workload, controller_of, workload_of
+from trio_sched.explanation.commands import Workload, workload_of
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Waiting, explain
+from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.text import Layout, explanation_text
 from trio_sched.go.text import quote, shortened
 from trio_sched.objects.pod import Pod

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from plugins_builtin.resources.resource_clauses import with_request
-from trio_sched.plugin_api import Pod, ResourceOptions, nano_requests, to_amounts
+from trio_sched.plugin_api import Pod, ResourceOptions, nano_requests, to_amounts, with_request
 
 GIB = 1 << 30
 OPTIONS = ResourceOptions()

@@ -1,0 +1,134 @@
+"""Pods of gangs that fit one by one and not at once: the cause, and changes with which the whole gang runs."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from contrib.scenarios.pending_causes import NAMESPACE, Json, node, pod
+from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
+from trio_sched.explanation import pod_groups
+from trio_sched.simulation.asked_pods import Name
+from trio_sched.simulation.cluster_files import ClusterFiles
+from trio_sched.simulation.explaining import Question, explain_manifests
+
+GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+SETTINGS = settings_of(None, GATES, PluginSelection())
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+GROUP = "scheduling.k8s.io/v1alpha2"
+
+
+def gang(minimum: int | None = 4, *, topology: str = "") -> Json:
+    policy: Json = {"basic": {}} if minimum is None else {"gang": {"minCount": minimum}}
+    spec: Json = {"schedulingPolicy": policy}
+    if topology:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
+    return {
+        "apiVersion": GROUP,
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def members(count: int, cpu: str = "3", **more: Any) -> list[Json]:
+    group = {"podGroupName": "train"}
+    return [pod(f"t{i}", requests={"cpu": cpu}, schedulingGroup=group, **more) for i in range(count)]
+
+
+def racks(count: int, each: int = 2) -> list[Json]:
+    return [node(f"n{i}", labels={"rack": f"r{i // each}"}) for i in range(count * each)]
+
+
+def explained(objects: list[Json], folder: Path, name: str = "t0") -> dict[str, Any]:
+    file = folder / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    manifests = ClusterFiles(files=(file,)).load_dumped(pytest.fail, lambda _what: None)
+    question = Question(settings=SETTINGS, names=[Name.read(name, NAMESPACE)])
+    (answer,) = trio.run(explain_manifests, question, manifests, NOW, pytest.fail).answers
+    return answer.explanation
+
+
+def titles(data: dict[str, Any]) -> list[str]:
+    return [one["title"] for one in data["remedies"]]
+
+
+def test_the_placement_in_which_most_fit_is_named_and_what_the_next_pod_lacks(tmp_path: Path) -> None:
+    data = explained([*racks(3), node("n6", labels={"rack": "r3"}), gang(topology="rack"), *members(4)], tmp_path)
+    assert data["cause"]["reasons"] == ["GangDoesNotFitInPlacement"]
+    assert data["cause"]["clauses"] == ["4 pods of the gang train at once in one rack"]
+    assert "2 of 4 pods fit; pod default/t" in data["cause"]["text"]
+    assert data["passing"] == 0
+    (clause,) = data["clauses"]
+    assert clause["passWithoutItAlone"] == 7
+    assert [line.split(", then")[0] for line in clause["details"]] == [
+        "rack r0: 2 fit",
+        "rack r1: 2 fit",
+        "rack r2: 2 fit",
+        "rack r3: 1 fit",
+    ]
+    assert titles(data) == [
+        "request cpu ≤ 2 in each pod of the group",
+        "recreate the gang train with minCount 2",
+        "recreate the group train without its topology constraint",
+        "2 more nodes like n0 (4 CPU, 8.0Gi each)",
+        "2 more nodes like n2 (4 CPU, 8.0Gi each)",
+    ]
+
+
+def test_the_change_of_a_pod_is_made_to_all_of_its_gang(tmp_path: Path) -> None:
+    first = explained([*racks(1), gang(3), *members(3)], tmp_path)["remedies"][0]
+    assert first["title"] == "request cpu ≤ 2 in each pod of the group"
+    assert sorted(one["name"] for one in first["edits"]) == ["t0", "t1", "t2"]
+    assert all("--subresource=resize" in command for command in first["commands"])
+    assert len(first["commands"]) == 3
+
+
+def test_what_is_shown_lets_the_gang_run(tmp_path: Path) -> None:
+    assert titles(explained([*racks(2), gang(3, topology="rack"), *members(3)], tmp_path)) != []
+    for objects in (
+        [*racks(2), gang(2, topology="rack"), *members(3)],
+        [*racks(2), gang(3), *members(3)],
+        [*racks(2), gang(3, topology="rack"), *members(3, cpu="2")],
+        [*racks(2), node("new", labels={"rack": "r0"}), gang(3, topology="rack"), *members(3)],
+    ):
+        assert explained(objects, tmp_path)["cause"]["reasons"] == ["FitsNow"]
+
+
+def test_without_a_topology_it_is_the_gang_that_does_not_fit(tmp_path: Path) -> None:
+    data = explained([*racks(1), gang(3), *members(3)], tmp_path)
+    assert data["cause"]["reasons"] == ["GangDoesNotFit"]
+    assert data["cause"]["text"] == ("3 pods of the gang train at once. 2 of 3 pods fit; pod default/t2 lacks 2 cpu"), (
+        data["cause"]["text"]
+    )
+
+
+def test_a_pod_that_fits_nowhere_by_itself_has_the_cause_that_pods_without_a_gang_have(tmp_path: Path) -> None:
+    data = explained([*racks(1), gang(2), *members(2, cpu="5")], tmp_path)
+    assert data["cause"]["reasons"] == ["InsufficientCPU"]
+    assert titles(data)[0] == "request cpu ≤ 4"
+
+
+def test_a_change_that_helps_one_pod_and_not_its_gang_is_not_shown(tmp_path: Path) -> None:
+    """The request that fits on the largest node is too much for the other pods of the gang."""
+    nodes = [node("large", cpu="8"), node("small", cpu="2")]
+    data = explained([*nodes, gang(2), *members(2, cpu="9")], tmp_path)
+    assert data["cause"]["reasons"] == ["InsufficientCPU"]
+    assert not any(title.startswith("request cpu ≤ 8") for title in titles(data))
+
+
+def test_pods_for_which_the_others_of_the_group_leave_no_node_say_so(tmp_path: Path) -> None:
+    found = [explained([*racks(1), gang(None), *members(3)], tmp_path, f"t{i}") for i in range(3)]
+    assert [one["cause"]["reasons"] for one in found] == [["FitsNow"], ["FitsNow"], ["TakenByPodGroup"]]
+    assert titles(found[2])[0] == "one more node like n0 (4 CPU, 8.0Gi)"
+
+
+def test_a_gang_that_is_too_large_to_be_tried_often_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_groups, "_MOST_DECISIONS", 8)
+    data = explained([*racks(1), gang(3), *members(3)], tmp_path)
+    assert data["cause"]["reasons"] == ["GangDoesNotFit"]
+    assert not data["triedAll"]
