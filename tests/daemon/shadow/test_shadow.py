@@ -30,6 +30,14 @@ profiles:
   - name: NodeResourcesFit
     args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
 """
+FEW_CANDIDATES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: DefaultPreemption
+    args: {minCandidateNodesPercentage: 1, minCandidateNodesAbsolute: 1}
+"""
 COMPARED_SECONDS = 3.0
 """Longer than changes are held back."""
 
@@ -101,11 +109,11 @@ async def test_a_shadow_writes_nothing_and_its_plugins_are_refused(autojump_cloc
 
 
 @asynccontextmanager
-async def stage(**nodes: int) -> AsyncGenerator[tuple[VirtualCluster, Shadow], None]:
+async def stage(config: str | None = None, /, **nodes: int) -> AsyncGenerator[tuple[VirtualCluster, Shadow], None]:
     """Nodes with so much CPU, and a shadow of a scheduler for which the test stands."""
     made = [node(name.replace("_", "-"), cpu=cpu) for name, cpu in nodes.items()]
     async with virtual_cluster(nodes=made, scheduler=False, kubelets=False) as cluster:
-        yield cluster, await start_shadow(cluster)
+        yield cluster, await start_shadow(cluster, config)
 
 
 async def bind(cluster: VirtualCluster, name: str, node_name: str) -> None:
@@ -287,6 +295,23 @@ async def test_a_victim_whose_start_the_other_had_not_seen_is_named(autojump_clo
             "Pod default/on-c is gone, 0.100 s before",
             "Pod default/on-a has started, 0.100 s before",
         )
+
+
+async def test_what_the_other_had_not_seen_and_the_nodes_that_it_had_not_tried_explain_together(
+    autojump_clock: MockClock,
+) -> None:
+    async with stage(FEW_CANDIDATES, a=2, b=2, c=2) as (cluster, shadow):
+        for number, name in enumerate("abc", 1):
+            await cluster.create(pod(f"on-{name}", cpu=2, node_name=name, priority=1))
+            started = {"startTime": f"2026-01-0{number}T00:00:00Z"}
+            await cluster.patch(pod(f"on-{name}"), {"status": started}, subresource="status")
+        high = await cluster.create(pod("high", cpu=2, priority=10))
+        await trio.sleep(COMPARED_SECONDS)
+        await cluster.delete(pod("on-c"), grace_seconds=0)
+        await refuse(cluster, high, node_name="a")
+        await trio.sleep(COMPARED_SECONDS)
+        assert shadow.classes() == {"stale": 1}, shadow.last
+        assert shadow.last.crossed == ("Pod default/on-c is gone, 0.000 s before",)
 
 
 async def test_a_pod_that_should_preempt_others_and_is_only_refused_differs(autojump_clock: MockClock) -> None:

@@ -108,33 +108,34 @@ class Judge:
 
     def _without_room(self, decision: OtherDecision) -> Judging:
         found, preemption = self._evaluate_preemption(decision)
+        nodes = _own_nodes(found, preemption)
+        chance = None if preemption is None else self._chance(decision, preemption)
+        if chance is not None:
+            return Judgement(decision=decision, judged=chance[0], own_nodes=nodes, detail=chance[1])
         now = self._distance_without_room(decision, found, preemption)
-        if preemption is not None and self._is_left_to_chance(decision, preemption):
-            detail = "pods there have not started, and kube-scheduler evicts any of these"
-            nodes = _own_nodes(found, preemption)
-            return Judgement(decision=decision, judged=JudgementClass.TIE, own_nodes=nodes, detail=detail)
         if now.gap == 0:
             is_tie = preemption is not None and bool(decision.node_name) and len(preemption.best) > 1
             judged = JudgementClass.TIE if is_tie else JudgementClass.SAME
-            return Judgement(decision=decision, judged=judged, own_nodes=_own_nodes(found, preemption))
-        if preemption is not None and preemption.may_be_sampled(decision.node_name):
-            detail = f"{len(preemption.candidates)} nodes are candidates, of which not all are tried"
-            nodes = _own_nodes(found, preemption)
-            return Judgement(decision=decision, judged=JudgementClass.SAMPLING, own_nodes=nodes, detail=detail)
+            return Judgement(decision=decision, judged=judged, own_nodes=nodes)
 
         def distance() -> Distance:
             return self._distance_without_room(decision, *self._evaluate_preemption(decision))
 
         judgement = evolve((yield from self._stale_or_different(decision, distance, now)), detail="")
         detail = "the pod fits" if preemption is None else preemption.describe(decision.node_name)
-        nodes = _own_nodes(found, preemption)
         return evolve(judgement, own_nodes=nodes, own_total=found.own_total, detail=detail)
 
-    def _is_left_to_chance(self, decision: OtherDecision, preemption: PreemptionEvaluation) -> bool:
-        """Whether the node was not the best, but can have been for kube-scheduler, which compares at random there."""
+    def _chance(self, decision: OtherDecision, preemption: PreemptionEvaluation) -> tuple[JudgementClass, str] | None:
+        """Why the node can have been the best for kube-scheduler although it is not; None if it cannot."""
         name = decision.node_name
-        is_worse = name in preemption.candidates and name not in preemption.best
-        return is_worse and is_order_undefined(self.scheduler, decision.pod, name)
+        if name in preemption.best or name not in preemption.candidates:
+            return None
+        if preemption.may_be_sampled(name):
+            detail = f"{len(preemption.candidates)} nodes are candidates, of which not all are tried"
+            return JudgementClass.SAMPLING, detail
+        if is_order_undefined(self.scheduler, decision.pod, name):
+            return JudgementClass.TIE, "pods there have not started, and kube-scheduler evicts any of these"
+        return None
 
     def _evaluate_preemption(self, decision: OtherDecision) -> tuple[Evaluation, PreemptionEvaluation | None]:
         found = evaluate(self.scheduler, decision.pod, "")
@@ -150,7 +151,7 @@ class Judge:
         if preemption is None:
             return Distance(0)
         if decision.node_name:
-            is_chosen = decision.node_name in preemption.best or self._is_left_to_chance(decision, preemption)
+            is_chosen = decision.node_name in preemption.best or self._chance(decision, preemption) is not None
             return Distance(0 if is_chosen else 1, preemption.best)
         # A pod that is nominated does not preempt again while its victims are leaving.
         is_eligible = not self.scheduler.queue.nominator.node_name(decision.pod)
