@@ -17,7 +17,6 @@ from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.explaining import Question, explain_manifests
 
 GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
-SETTINGS = settings_of(None, GATES, PluginSelection())
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 GROUP = "scheduling.k8s.io/v1alpha2"
 
@@ -44,11 +43,12 @@ def racks(count: int, each: int = 2) -> list[Json]:
     return [node(f"n{i}", labels={"rack": f"r{i // each}"}) for i in range(count * each)]
 
 
-def explained(objects: list[Json], folder: Path, name: str = "t0") -> dict[str, Any]:
+def explained(objects: list[Json], folder: Path, name: str = "t0", *, gates: str = GATES) -> dict[str, Any]:
     file = folder / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     manifests = ClusterFiles(files=(file,)).load_dumped(pytest.fail, lambda _what: None)
-    question = Question(settings=SETTINGS, names=[Name.read(name, NAMESPACE)])
+    settings = settings_of(None, gates, PluginSelection())
+    question = Question(settings=settings, names=[Name.read(name, NAMESPACE)])
     (answer,) = trio.run(explain_manifests, question, manifests, NOW, pytest.fail).answers
     return answer.explanation
 
@@ -132,3 +132,9 @@ def test_a_gang_that_is_too_large_to_be_tried_often_says_so(tmp_path: Path, monk
     data = explained([*racks(1), gang(3), *members(3)], tmp_path)
     assert data["cause"]["reasons"] == ["GangDoesNotFit"]
     assert not data["triedAll"]
+
+
+def test_without_the_gate_the_group_is_ignored_and_that_is_said(tmp_path: Path) -> None:
+    data = explained([*racks(1), gang(3), *members(3)], tmp_path, gates="")
+    assert data["cause"]["reasons"] == ["FitsNow"]
+    assert [note for note in data["notes"] if "pod group train is ignored" in note]

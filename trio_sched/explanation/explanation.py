@@ -128,6 +128,12 @@ def explain(
             analysis.clauses.insert(0, _unknown_scheduler(scheduler, pod, analysis))
         trial = Trial(scheduler, pod if unknown else subject)
         found = Explanation(pod=pod, analysis=analysis, plugins=scheduler.explain(subject, scores_of=scores_of))
+        if pod.group_key is not None and not scheduler.cache.groups.is_followed:
+            group = pod.group_key.partition("/")[2]
+            found.notes.append(
+                f"pod group {group} is ignored, as the gate GenericWorkload is off here; if the cluster has it, "
+                "ask with --feature-gates=GenericWorkload=true,GangScheduling=true"
+            )
         if not pod.node_name:
             found.outcome = trial.now(preempt=True)
             decided = found.outcome.group
