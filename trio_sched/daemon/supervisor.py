@@ -29,7 +29,8 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 import trio
 
@@ -143,6 +144,14 @@ def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio
     if not settings.is_needed_at_once:
         log.info("Serving securely on %s", address)
 
+    @cache
+    def stalled() -> Any:  # what it imports is not needed otherwise before somebody asks
+        module = importlib.import_module("trio_sched.daemon.serving.stalled_health")
+        return module.stalled_health(listener, settings, assembly)
+
+    def answer(stuck_seconds: float, seconds: float) -> None:
+        stalled().answer(stuck_seconds, seconds)
+
     async def serve_until_stop() -> None:
         if settings.is_needed_at_once or await _is_asked(listener, stop):
             server = await trio.to_thread.run_sync(importlib.import_module, "trio_sched.daemon.serving.server")
@@ -152,6 +161,7 @@ def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio
             log_end(address)
         over.set()
 
+    assembly.blocking_hooks.answer_with(answer)  # until the server has another with its certificates
     services.start_soon(serve_until_stop)
     return over
 

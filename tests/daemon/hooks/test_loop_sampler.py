@@ -111,3 +111,21 @@ async def test_the_budget_can_be_set(autojump_clock: MockClock, caplog: pytest.L
         await cluster.settle()
         await trio.sleep(1)
     assert "blocks the scheduler" not in caplog.text
+
+
+def test_while_a_turn_is_stuck_something_else_may_be_done_in_the_thread() -> None:
+    calls: list[tuple[float, float]] = []
+
+    def meanwhile(seconds: float, step: float) -> None:
+        calls.append((seconds, step))
+        time.sleep(step)
+
+    sampler = LoopSampler(0.001, 0.01, lambda _seconds, _stack: None)
+    sampler.while_stuck = meanwhile
+    with sampler.running():
+        sampler.turn_begins()
+        until = time.monotonic() + 20.0
+        while len(calls) < 2 and time.monotonic() < until:
+            pass
+        sampler.turn_ends()
+    assert 0.01 <= calls[0][0] < calls[1][0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import trio
@@ -60,6 +60,8 @@ class BlockingHooks(trio.abc.Instrument):
     """How long a hook may let nothing else run before it is named."""
     last: tuple[str, str] | None = field(default=None, init=False)
     """Plugin and hook that blocked the event loop last, also if that hook has not returned yet."""
+    stuck_in: tuple[str, str] | None = field(default=None, init=False)
+    """Plugin and hook in which the event loop was when it was stuck last; None if it was in none."""
     _sampler: LoopSampler = field(init=False)
     _turn_began: float = field(default=math.nan, init=False)
     _timing_ends: float = field(default=math.inf, init=False)
@@ -83,6 +85,10 @@ class BlockingHooks(trio.abc.Instrument):
             with contextlib.suppress(KeyError):  # trio removes instruments that fail
                 trio.lowlevel.remove_instrument(self)
             self.hook_times.switch_off()
+
+    def answer_with(self, answer: Callable[[float, float], None]) -> None:
+        """Have *answer* called in another thread while a hook does not return; see `LoopSampler.while_stuck`."""
+        self._sampler.while_stuck = answer
 
     def start(self) -> None:
         """Time hooks from now on; for so long that a plugin that blocks at every call is named at once."""
@@ -140,14 +146,15 @@ class BlockingHooks(trio.abc.Instrument):
         """Say where the loop stands that nothing else can say so; called in the thread of the sampler."""
         found = self._where(stack)
         lines = [f"{code.co_filename}, line {line}, in {code.co_name}" for code, line in stack]
+        self.stuck_in = None if found is None else (found.hook.plugin, found.hook.hook)
         if found is None:
             log.error("nothing has run for %.0f s", seconds, extra={"stack": lines})
             return
-        self.last = found.hook.plugin, found.hook.hook
+        self.last = self.stuck_in
         codes = [code for code, _line in stack]
         log.error(
-            "plugin %s has stopped the scheduler: %s has not returned for %.0f s, and nothing else runs meanwhile, "
-            "health checks neither; a second SIGTERM ends the process",
+            "plugin %s has stopped the scheduler: %s has not returned for %.0f s, and nothing else runs meanwhile; "
+            "a second SIGTERM ends the process",
             found.hook.plugin,
             found.hook.hook,
             seconds,

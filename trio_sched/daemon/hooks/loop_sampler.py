@@ -33,6 +33,9 @@ class LoopSampler:
     """From when on *report_stuck* is called; then again whenever twice as much has passed."""
     report_stuck: Callable[[float, Stack], None]
     """Called in the sampling thread, with how long the turn has taken so far, and where it stands."""
+    while_stuck: Callable[[float, float], None] | None = None
+    """Called in the sampling thread between two samples of a turn that is stuck, with how long the turn has taken so
+    far, and how long the call may take."""
     _turn: int = field(default=0, init=False)
     """Odd while a turn is under way; changes when one begins or ends."""
     _seen: Counter[Stack] = field(factory=Counter, init=False)
@@ -92,7 +95,10 @@ class LoopSampler:
                 if (seconds := time.monotonic() - began) >= due:
                     due *= 2
                     self.report_stuck(seconds, stack)
-                self._wake.wait(step)
+                if self.while_stuck is not None and seconds >= self.stuck_seconds:
+                    self.while_stuck(seconds, step)
+                else:
+                    self._wake.wait(step)
                 step = min(2 * step, _LONGEST_STEP_SECONDS)
 
     def _sample(self, watched: int) -> Stack:

@@ -43,6 +43,7 @@ from trio_sched.daemon.serving.limits import (
 from trio_sched.daemon.serving.listener import EXITING, describe, log_stopped, shown_address
 from trio_sched.daemon.serving.pages.endpoints import build_routes
 from trio_sched.daemon.serving.pages.liveness import Liveness
+from trio_sched.daemon.serving.stalled_health import stalled_health
 from trio_sched.daemon.serving.tls.certificates import ServingCertificates
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.daemon.wake_up import cancel_on
@@ -61,6 +62,7 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         ServingError: a certificate cannot be used, or the authentication settings of the cluster are missing.
     """
     certificates = ServingCertificates(settings)
+    assembly.blocking_hooks.answer_with(stalled_health(listener, settings, assembly, certificates).answer)
     async with AsyncExitStack() as resources:
         resources.callback(listener.close)
         if stop.is_set():

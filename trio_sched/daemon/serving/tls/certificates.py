@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -45,40 +46,61 @@ class ServingCertificates:
     """The contexts of all certificates: the default one, and those for some domains."""
 
     settings: ServingSettings
-    _default: _Pair = field(init=False)
+    _default: _Pair | None = field(init=False, default=None)
+    _loading: threading.Lock = field(init=False, factory=threading.Lock)
     _by_domain: list[_Pair] = field(init=False, factory=list)
 
     def load(self) -> None:
-        """Read or make all certificates.
+        """Read or make all certificates, once; any thread may call it.
 
         Raises:
             ServingError: one cannot be read, written or used.
         """
+        with self._loading:
+            if self._default is None:
+                self._load()
+
+    def _load(self) -> None:
         tls = self.settings.tls
         for name in tls.cipher_suites:
             if name in INSECURE_SUITES:
                 log.warning("Use of insecure cipher '%s' detected.", name)
         if not self.settings.http2:
             log.info("Forcing use of http/1.1 only")
-        self._default = self._load_default()
+        default = self._load_default()
         try:
             self._by_domain = [self._from_files(files) for files in tls.sni]
         except ServingError as error:
             raise ServingError(f"failed to load SNI cert and key: {error}") from error
-        _log_loaded("Loaded serving cert", self._default)
+        _log_loaded("Loaded serving cert", default)
         for index, pair in reversed(list(enumerate(self._by_domain))):
             _log_loaded("Loaded SNI cert", pair, index=index)
+        self._default = default
+
+    @property
+    def _loaded(self) -> _Pair:
+        assert self._default is not None, "load comes first"
+        return self._default
 
     @property
     def context(self) -> SSL.Context:
         """For the next connection; it chooses another one when the client has named its domain."""
-        return self._default.context
+        return self._loaded.context
+
+    def context_for_http1(self) -> SSL.Context:
+        """Another context with the default certificate, which offers no HTTP/2; any thread may call it.
+
+        Raises:
+            ServingError: the certificate cannot be read, written or used.
+        """
+        self.load()
+        return build_context(self.settings.tls, *self._loaded.content, http2=False)
 
     async def follow_files(self) -> None:
         """Read the files again from time to time; a pair that cannot be used leaves the one before. Never returns."""
         while True:
             await trio.sleep(RELOAD_SECONDS)
-            for pair in (self._default, *self._by_domain):
+            for pair in (self._loaded, *self._by_domain):
                 if pair.files is None:
                     continue
                 reload = partial(self._reload, pair, pair.files)
