@@ -12,7 +12,7 @@ import trio
 
 from contrib.faults.load import CLAIM_PATH
 from trio_sched.kube_client.errors import KubeClientError
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 
 if TYPE_CHECKING:
     from contrib.faults.cluster import Cluster

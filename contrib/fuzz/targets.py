@@ -56,8 +56,8 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.kubeconfig.kubeconfig import settings_of
 from trio_sched.kube_client.kubeconfig.kubeconfig_file import parse_kubeconfig
 from trio_sched.kube_client.server_url import host_and_port, normalise_server
-from trio_sched.objects.quantity import INT64_MAX, NANO, QuantityError, parse_nano
-from trio_sched.objects.quantity_text import format_nano, style_of
+from trio_sched.objects.amounts.quantity import INT64_MAX, NANO, QuantityError, parse_nano
+from trio_sched.objects.amounts.quantity_text import format_nano, style_of
 from trio_sched.objects.resource.resource_slice import Device
 from trio_sched.objects.selector import LabelSelector, NodeSelector
 from trio_sched.objects.timestamps import parse_time

@@ -15,7 +15,7 @@ from trio_sched.explanation.analysis import Analysis
 from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import CannotApply, Trial
-from trio_sched.objects.amount_text import amount_text
+from trio_sched.objects.amounts.amount_text import amount_text
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod

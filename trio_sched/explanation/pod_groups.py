@@ -18,7 +18,7 @@ from trio_sched.engine.pod_groups.pod_group_results import GroupResult
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.analysis import FailingClause, clause_without_hook
-from trio_sched.objects.amount_text import amount_text
+from trio_sched.objects.amounts.amount_text import amount_text
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources

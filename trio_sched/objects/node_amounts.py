@@ -1,8 +1,8 @@
 """The allocatable resources of a node, in the integer units of pod requests."""
 
+from trio_sched.objects.amounts.quantity import parse_nano, to_units
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod_requests import PODS, ResourceAmounts, to_amounts
-from trio_sched.objects.quantity import parse_nano, to_units
 
 
 def node_amounts(node: Node) -> tuple[ResourceAmounts, int]:

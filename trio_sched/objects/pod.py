@@ -3,8 +3,8 @@
 from msgspec import Struct, field
 
 from trio_sched.objects.affinity import Affinity
+from trio_sched.objects.amounts.quantity import Quantity
 from trio_sched.objects.metadata import NamespacedObject
-from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.objects.storage.volume import Volume
 from trio_sched.objects.taint import Toleration

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from trio_sched.objects.amounts.quantity import NANO, Quantity, parse_nano, to_milli, to_units
 from trio_sched.objects.pod import Container, ContainerStatus, Pod, PodStatus, ResourceRequirements
-from trio_sched.objects.quantity import NANO, Quantity, parse_nano, to_milli, to_units
 
 CPU = "cpu"
 MEMORY = "memory"

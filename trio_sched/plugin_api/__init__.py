@@ -8,8 +8,13 @@ This package and `trio_sched.testing` are the only ones with a stable API. A plu
 from trio_sched.errors import nearest_name as nearest_name
 from trio_sched.go.text import quote as quote
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
-from trio_sched.objects.amount_text import amount_text as amount_text
-from trio_sched.objects.amount_text import quantity_text as quantity_text
+from trio_sched.objects.amounts.amount_text import amount_text as amount_text
+from trio_sched.objects.amounts.amount_text import quantity_text as quantity_text
+from trio_sched.objects.amounts.quantity import Quantity as Quantity
+from trio_sched.objects.amounts.quantity import parse_nano as parse_nano
+from trio_sched.objects.amounts.quantity_text import QuantityStyle as QuantityStyle
+from trio_sched.objects.amounts.quantity_text import format_nano as format_nano
+from trio_sched.objects.amounts.quantity_text import style_of as style_of
 from trio_sched.objects.config_map import ConfigMap as ConfigMap
 from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields
@@ -37,11 +42,6 @@ from trio_sched.objects.pod_requests import is_extended as is_extended
 from trio_sched.objects.pod_requests import nano_requests as nano_requests
 from trio_sched.objects.pod_requests import pod_resources as pod_resources
 from trio_sched.objects.pod_requests import to_amounts as to_amounts
-from trio_sched.objects.quantity import Quantity as Quantity
-from trio_sched.objects.quantity import parse_nano as parse_nano
-from trio_sched.objects.quantity_text import QuantityStyle as QuantityStyle
-from trio_sched.objects.quantity_text import format_nano as format_nano
-from trio_sched.objects.quantity_text import style_of as style_of
 from trio_sched.objects.resource.device_class import DeviceClass as DeviceClass
 from trio_sched.objects.resource.resource_claim import AllocatedDeviceStatus as AllocatedDeviceStatus
 from trio_sched.objects.resource.resource_claim import AllocationResult as AllocationResult
@@ -188,8 +188,6 @@ from trio_sched.snapshot.devices.device_pools import Pool as Pool
 from trio_sched.snapshot.devices.device_pools import PoolDevice as PoolDevice
 from trio_sched.snapshot.devices.device_table import DeviceTable as DeviceTable
 from trio_sched.snapshot.distinct_values import per_distinct_value as per_distinct_value
-from trio_sched.snapshot.domain_counts import NO_DOMAIN as NO_DOMAIN
-from trio_sched.snapshot.domain_counts import DomainCounts as DomainCounts
 from trio_sched.snapshot.labels.affinity_terms import AffinityTerm as AffinityTerm
 from trio_sched.snapshot.labels.affinity_terms import PodTerms as PodTerms
 from trio_sched.snapshot.labels.affinity_terms import TermKind as TermKind
@@ -218,9 +216,11 @@ from trio_sched.snapshot.node_selection import node_selector_matches as node_sel
 from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
 from trio_sched.snapshot.node_selection import terms_problem as terms_problem
+from trio_sched.snapshot.pod_counts.domain_counts import NO_DOMAIN as NO_DOMAIN
+from trio_sched.snapshot.pod_counts.domain_counts import DomainCounts as DomainCounts
+from trio_sched.snapshot.pod_counts.term_index import MatchingTerms as MatchingTerms
+from trio_sched.snapshot.pod_counts.term_index import TermCounts as TermCounts
 from trio_sched.snapshot.sized_cache import SizedCache as SizedCache
-from trio_sched.snapshot.term_index import MatchingTerms as MatchingTerms
-from trio_sched.snapshot.term_index import TermCounts as TermCounts
 from trio_sched.snapshot.tolerations import Tolerations as Tolerations
 
 __all__ = [

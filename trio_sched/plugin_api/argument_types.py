@@ -16,8 +16,8 @@ from typing import Annotated, Any, Final
 from attrs import frozen
 
 from trio_sched.go.durations import InvalidDuration, format_duration, parse_duration
-from trio_sched.objects.quantity import NANO, parse_nano
-from trio_sched.objects.quantity_text import QuantityStyle, format_nano
+from trio_sched.objects.amounts.quantity import NANO, parse_nano
+from trio_sched.objects.amounts.quantity_text import QuantityStyle, format_nano
 from trio_sched.objects.timestamps import SECOND_NS
 
 DURATION_PATTERN: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"

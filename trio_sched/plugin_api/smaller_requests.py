@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import structs
 
-from trio_sched.objects.amount_text import quantity_text
+from trio_sched.objects.amounts.amount_text import quantity_text
+from trio_sched.objects.amounts.quantity import Quantity, parse_nano
 from trio_sched.objects.pod import Container, Pod
 from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, to_amounts
-from trio_sched.objects.quantity import Quantity, parse_nano
 
 _LOWEST: Final = 1
 """No request becomes smaller than this."""

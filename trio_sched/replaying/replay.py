@@ -34,7 +34,7 @@ from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.attempts import Attempts
 from trio_sched.replaying.replayed_cluster import BadRecording, ReplayedCluster
 from trio_sched.replaying.results import ReplayResult
-from trio_sched.simulation.cluster_snapshot import assembled
+from trio_sched.simulation.live.cluster_snapshot import assembled
 from trio_sched.simulator import jumping_clock
 
 _CLEANED_EVERY: Final = 100_000

@@ -13,7 +13,7 @@ from attrs import frozen
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import printable
 from trio_sched.kube_client.kinds import Kind
-from trio_sched.simulation.live_cluster import LiveCluster
+from trio_sched.simulation.live.live_cluster import LiveCluster
 from trio_sched.simulation.simulated_run import say_on_stderr
 from trio_sched.simulator import load_manifests
 from trio_sched.simulator.errors.not_simulated import notices

@@ -21,7 +21,7 @@ from trio_sched.objects.timestamps import parse_time
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
-from trio_sched.simulation.cluster_snapshot import (
+from trio_sched.simulation.live.cluster_snapshot import (
     Objects,
     assembled,
     both,
@@ -30,8 +30,8 @@ from trio_sched.simulation.cluster_snapshot import (
     objects_of_store,
     snapshot_of,
 )
-from trio_sched.simulation.live_snapshot import LiveListing
-from trio_sched.simulation.live_workloads import OWNERS, LiveWorkloads, possibly_meant
+from trio_sched.simulation.live.live_snapshot import LiveListing
+from trio_sched.simulation.live.live_workloads import OWNERS, LiveWorkloads, possibly_meant
 from trio_sched.simulator import ApiServer, populate, trio_clock
 from trio_sched.simulator.manifests.manifests import ManifestProblem
 from trio_sched.simulator.storage.object_store import ObjectStore

@@ -18,10 +18,10 @@ from trio_sched.objects.pod_requests import HostPort
 from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, RowIndex
 from trio_sched.snapshot.devices.device_table import DeviceTable
-from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.labels.pod_selector import PodSelector
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.term_index import MatchingTerms
+from trio_sched.snapshot.pod_counts.domain_counts import DomainCounts
+from trio_sched.snapshot.pod_counts.term_index import MatchingTerms
 from trio_sched.snapshot.topology_columns import NodeMask
 from trio_sched.snapshot.unlisted_terms import without_unlisted
 

@@ -21,14 +21,14 @@ from trio_sched.snapshot.arrays import next_capacity, smaller_capacity
 from trio_sched.snapshot.change_log import ChangeLog
 from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
 from trio_sched.snapshot.devices.device_table import DeviceTable
-from trio_sched.snapshot.domain_counts import DomainCountsBudget
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
 from trio_sched.snapshot.per_node import ValuesPerNode
-from trio_sched.snapshot.pod_classes import class_key
-from trio_sched.snapshot.pod_index import PodIndex
+from trio_sched.snapshot.pod_counts.domain_counts import DomainCountsBudget
+from trio_sched.snapshot.pod_counts.pod_classes import class_key
+from trio_sched.snapshot.pod_counts.pod_index import PodIndex
+from trio_sched.snapshot.pod_counts.term_index import TermIndex
 from trio_sched.snapshot.pod_info import PodInfo
-from trio_sched.snapshot.term_index import TermIndex
 from trio_sched.snapshot.topology_columns import Topology, TopologyColumns, TopologyRows
 from trio_sched.snapshot.unlisted_terms import UnlistedPod
 from trio_sched.snapshot.usage_ids import UsageIds

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from attrs import frozen
 
 from trio_sched.objects.pod import Pod
-from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.labels.affinity_terms import AffinityTerm, TermKind, affinity_terms
+from trio_sched.snapshot.pod_counts.domain_counts import DomainCounts
+from trio_sched.snapshot.pod_counts.term_index import MatchingTerms, TermCounts
 from trio_sched.snapshot.pod_info import PodInfo
-from trio_sched.snapshot.term_index import MatchingTerms, TermCounts
 from trio_sched.snapshot.topology_columns import ABSENT, Topology
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from trio_sched.objects.affinity import Affinity, NodeAffinity, PreferredSchedulingTerm
+from trio_sched.objects.amounts.quantity import Quantity
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.node import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus
 from trio_sched.objects.pod import (
@@ -25,7 +26,6 @@ from trio_sched.objects.pod import (
     ResourceRequirements,
     TopologySpreadConstraint,
 )
-from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.objects.storage.volume import ClaimVolumeSource, Volume
 from trio_sched.objects.taint import Taint, Toleration

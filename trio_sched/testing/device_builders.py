@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trio_sched.objects.amounts.quantity import Quantity
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.pod_group import (
     BasicSchedulingPolicy,
@@ -21,7 +22,6 @@ from trio_sched.objects.pod_group import (
     PodGroupSpec,
     TopologyConstraint,
 )
-from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.resource.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.objects.resource.device_taint_rule import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
 from trio_sched.objects.resource.resource_claim import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from trio_sched.objects.quantity import Quantity
+from trio_sched.objects.amounts.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.objects.storage.persistent_volume import (
     ClaimReference,

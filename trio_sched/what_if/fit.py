@@ -19,7 +19,7 @@ from trio_sched.explanation.explanation import explain
 from trio_sched.explanation.new_nodes import pool_name
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.objects.pod import Pod
-from trio_sched.simulation.cluster_snapshot import ClusterSnapshot, assembled, fill, objects_of_store
+from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot, assembled, fill, objects_of_store
 from trio_sched.simulation.node_usage import ZONE_LABEL
 from trio_sched.simulation.report.sections import Names, Section
 from trio_sched.simulation.simulated_run import Plan, scheduler_names

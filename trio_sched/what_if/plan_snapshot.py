@@ -9,7 +9,7 @@ from attrs import evolve
 
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.simulation.cluster_files import is_dumped
-from trio_sched.simulation.cluster_snapshot import (
+from trio_sched.simulation.live.cluster_snapshot import (
     ClusterSnapshot,
     assembled,
     objects_of_dump,

@@ -21,7 +21,7 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError
 from trio_sched.explanation.new_nodes import pool_name
 from trio_sched.objects.pod import Pod
-from trio_sched.simulation.cluster_snapshot import ClusterSnapshot, assembled, fill
+from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot, assembled, fill
 from trio_sched.simulation.report.sections import Section
 from trio_sched.simulation.simulated_run import Plan, scheduler_names
 from trio_sched.what_if.answer import Answer, plural

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from trio_sched.objects.amounts.quantity import Quantity
 from trio_sched.objects.pod import (
     ContainerResourceClaim,
     NodeAllocatableResourceClaimStatus,
     Pod,
     ResourceRequirements,
 )
-from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.resource.resource_claim import DeviceRequestAllocationResult, ResourceClaim
 from trio_sched.objects.resource.resource_slice import Device, NodeAllocatableResourceMapping
 from trio_sched.plugin_api import Code, CycleState

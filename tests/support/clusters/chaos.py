@@ -8,7 +8,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator import PretendExtender
 from trio_sched.simulator.endpoints.faults import ReplyDropped
 from trio_sched.testing import node, pod

@@ -5,7 +5,7 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing.cluster import VirtualCluster
 

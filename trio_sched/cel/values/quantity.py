@@ -12,7 +12,7 @@ from typing import Final, Literal
 from attrs import frozen
 
 from trio_sched.cel.errors import EvaluationError
-from trio_sched.objects.quantity import INT64_MAX, INT64_MIN, QuantityError, parse_nano, split_quantity
+from trio_sched.objects.amounts.quantity import INT64_MAX, INT64_MIN, QuantityError, parse_nano, split_quantity
 
 _MAX_EXPONENT: Final = 1_000
 """Larger ones count as this one: the numbers would take too much memory and time."""

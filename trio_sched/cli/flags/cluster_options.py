@@ -133,7 +133,7 @@ def cluster_of(options: dict[str, Any], *, current_context: bool = False) -> Clu
     names_none = kubeconfig is None and context is None and not given["files"] and not given["demo"]
     if kubeconfig is not None or context is not None or (names_none and current_context):
         from trio_sched.kube_client.kubeconfig.user_kubeconfig import user_settings
-        from trio_sched.simulation.live_cluster import LiveCluster
+        from trio_sched.simulation.live.live_cluster import LiveCluster
 
         live = LiveCluster(user_settings(kubeconfig or "", context or "", os.environ))
     if live is None and not given["files"] and not given["demo"]:

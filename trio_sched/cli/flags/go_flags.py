@@ -19,7 +19,7 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.go.csv import CsvError, csv_line, read_csv_line
 from trio_sched.go.durations import InvalidDuration, format_duration, parse_duration
 from trio_sched.go.text import general_float, quote, round_to_float32, shortened
-from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
+from trio_sched.objects.amounts.quantity import QuantityError, parse_nano, to_units
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})

@@ -29,10 +29,10 @@ from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.verbs import get, list_pages
 from trio_sched.kube_client.watch import Reflector
+from trio_sched.objects.amounts.quantity import QuantityError
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources
-from trio_sched.objects.quantity import QuantityError
 
 log = logging.getLogger(__name__)
 

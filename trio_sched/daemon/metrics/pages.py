@@ -17,8 +17,8 @@ from trio_sched.daemon.metrics.series import process
 from trio_sched.daemon.metrics.series.resources import series_of, sort_key
 from trio_sched.daemon.metrics.series.serving import HealthChecks
 from trio_sched.daemon.slices import Slices, no_collections
+from trio_sched.objects.amounts.quantity import QuantityError
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.quantity import QuantityError
 
 LIMIT: Final = "kube_pod_resource_limit"
 _RESOURCES: Final = by_name(RESOURCE_FAMILIES)

@@ -13,10 +13,10 @@ from trio_sched.daemon.logs.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.event_handlers import EventHandlers
+from trio_sched.objects.amounts.quantity import QuantityError
 from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.quantity import QuantityError
 from trio_sched.plugin_api.custom_resources import Watched, differ
 from trio_sched.verbosity import V3
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trio_sched.objects.amounts.quantity import Quantity, parse_nano, to_milli
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions, has_same_resources, nano_requests
-from trio_sched.objects.quantity import Quantity, parse_nano, to_milli
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
 
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)

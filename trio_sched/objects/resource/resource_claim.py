@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from trio_sched.objects.amounts.quantity import Quantity
 from trio_sched.objects.metadata import NamespacedObject
-from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector
 
 

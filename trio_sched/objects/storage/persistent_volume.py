@@ -2,8 +2,8 @@
 
 from msgspec import Struct, field
 
+from trio_sched.objects.amounts.quantity import Quantity
 from trio_sched.objects.metadata import NamedObject, NamespacedObject
-from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import LabelSelector, NodeSelector
 from trio_sched.objects.storage.volume import (
     AwsElasticBlockStoreSource,

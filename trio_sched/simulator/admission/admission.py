@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.admission import pod_security
 from trio_sched.simulator.admission.annotations import number_in
 from trio_sched.simulator.admission.limit_ranges import apply_defaults, check_limits

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from trio_sched.objects.quantity import NANO, parse_nano
-from trio_sched.objects.quantity_text import format_nano, style_of
+from trio_sched.objects.amounts.quantity import NANO, parse_nano
+from trio_sched.objects.amounts.quantity_text import format_nano, style_of
 from trio_sched.simulator.errors.status_errors import forbidden
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_resources import pod_total

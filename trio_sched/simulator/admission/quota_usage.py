@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from trio_sched.objects.quantity import NANO, parse_nano
+from trio_sched.objects.amounts.quantity import NANO, parse_nano
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_defaults import quality_of_service
 from trio_sched.simulator.pods.pod_phase import is_finished

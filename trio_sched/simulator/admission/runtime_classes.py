@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.errors.status_errors import ApiError, forbidden
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from trio_sched.objects.quantity import NANO, QuantityError, parse_nano
+from trio_sched.objects.amounts.quantity import NANO, QuantityError, parse_nano
 from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.reading import predicate_of
 from trio_sched.simulator.errors.status_errors import method_not_allowed

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from trio_sched.objects.quantity import NANO, QuantityError, parse_nano
+from trio_sched.objects.amounts.quantity import NANO, QuantityError, parse_nano
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import with_condition
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from trio_sched.objects.quantity import QuantityError, parse_nano
+from trio_sched.objects.amounts.quantity import QuantityError, parse_nano
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_resources import aggregated_quantities
 from trio_sched.simulator.raw_objects import Json

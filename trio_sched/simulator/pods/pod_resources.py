@@ -1,7 +1,7 @@
 """What a pod requests and is limited to, as a whole."""
 
-from trio_sched.objects.quantity import Quantity, parse_nano
-from trio_sched.objects.quantity_text import format_nano, style_of
+from trio_sched.objects.amounts.quantity import Quantity, parse_nano
+from trio_sched.objects.amounts.quantity_text import format_nano, style_of
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.raw_objects import Json
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from attrs import define, field
 
-from trio_sched.objects.quantity import QuantityError, parse_nano
+from trio_sched.objects.amounts.quantity import QuantityError, parse_nano
 from trio_sched.objects.resource.resource_claim import AllocationResult
 
 

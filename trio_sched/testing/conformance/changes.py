@@ -10,9 +10,9 @@ import msgspec
 from attrs import define, field, frozen
 from msgspec import structs
 
+from trio_sched.objects.amounts.quantity import Quantity, parse_nano
 from trio_sched.objects.node import Node, NodeCondition
 from trio_sched.objects.pod import Container, Pod, ResourceRequirements
-from trio_sched.objects.quantity import Quantity, parse_nano
 from trio_sched.objects.taint import Taint, Toleration
 from trio_sched.testing.conformance.cluster_state import (
     NODE,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from trio_sched.daemon.metrics.families.exposed import Series
+from trio_sched.objects.amounts.quantity import NANO
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import nano_limits, nano_requests
-from trio_sched.objects.quantity import NANO
 
 _UNITS: Final = {"cpu": "cores", "memory": "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
 _MILLI: Final = NANO // 1000

@@ -1,6 +1,6 @@
 """Claims and volumes as controllers and provisioners write them."""
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.volumes.volume_shapes import (
     BIND_COMPLETED,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required, unsupported

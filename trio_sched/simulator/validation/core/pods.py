@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from trio_sched.objects.quantity import parse_nano
+from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.pods.containers import placed_containers
 from trio_sched.simulator.pods.pod_resources import aggregated, aggregated_quantities
 from trio_sched.simulator.raw_objects import Json

@@ -10,7 +10,7 @@ from simulator_thread import Simulator, simulator_in_thread
 
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
-from trio_sched.simulation import live_cluster
+from trio_sched.simulation.live import live_cluster
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.manifests.scenario import populate

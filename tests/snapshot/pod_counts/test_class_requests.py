@@ -10,9 +10,9 @@ from pod_infos import pod_info
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.plugin_api import PodSelector, select_pods
-from trio_sched.snapshot import class_requests, pod_index
 from trio_sched.snapshot.node_columns import NodeColumns, NodeSet
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.pod_counts import class_requests, pod_index
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_table, node, pod
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.arrays import BoolArray, Int32Array
-from trio_sched.snapshot.domain_counts import RowCounts, RowSums
 from trio_sched.snapshot.labels.label_postings import LabelPostings, keep_only
 from trio_sched.snapshot.labels.pod_selector import PodSelector
+from trio_sched.snapshot.pod_counts.domain_counts import RowCounts, RowSums
 
 _MAX_GONE = 1024
 """How many classes and placements that are gone are held, unless there are more that are not."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trio_sched.objects.quantity import (
+from trio_sched.objects.amounts.quantity import (
     INT64_MAX,
     INT64_MIN,
     NANO,
@@ -14,7 +14,7 @@ from trio_sched.objects.quantity import (
     to_milli,
     to_units,
 )
-from trio_sched.objects.quantity_text import QuantityStyle, style_of
+from trio_sched.objects.amounts.quantity_text import QuantityStyle, style_of
 
 REPEATABLE = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 

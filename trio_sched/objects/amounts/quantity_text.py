@@ -5,7 +5,7 @@ Source: ``Quantity.CanonicalizeBytes`` of Kubernetes.
 
 from enum import Enum
 
-from trio_sched.objects.quantity import NANO, Quantity, split_quantity
+from trio_sched.objects.amounts.quantity import NANO, Quantity, split_quantity
 
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

@@ -7,11 +7,11 @@ from call_count import count_calls
 from pod_infos import pod_info
 
 from trio_sched.objects.pod import Pod
-from trio_sched.snapshot import pod_index
 from trio_sched.snapshot.labels.label_selection import EVERYTHING, NOTHING, LabelMatcher, selector_of_map
 from trio_sched.snapshot.labels.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.pod_counts import pod_index
 from trio_sched.testing import make_table, node, pod
 
 

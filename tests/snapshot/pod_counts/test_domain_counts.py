@@ -9,13 +9,13 @@ from pod_infos import pod_info
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.snapshot import domain_counts
 from trio_sched.snapshot.arrays import BoolArray
-from trio_sched.snapshot.domain_counts import NO_DOMAIN, DomainCounts
 from trio_sched.snapshot.labels.label_selection import EVERYTHING, selector_of_map
 from trio_sched.snapshot.labels.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.node_columns import NodeColumns, NodeSet
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.pod_counts import domain_counts
+from trio_sched.snapshot.pod_counts.domain_counts import NO_DOMAIN, DomainCounts
 from trio_sched.testing import make_table, node, pod
 
 WEB = PodSelector((NamespacedMatcher(frozenset({"default"}), selector_of_map({"app": "web"})),))

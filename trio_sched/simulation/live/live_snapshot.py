@@ -18,7 +18,7 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.verbs import list_pages
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
-from trio_sched.simulation.cluster_snapshot import PRIORITY_CLASSES, ClusterSnapshot
+from trio_sched.simulation.live.cluster_snapshot import PRIORITY_CLASSES, ClusterSnapshot
 
 _AT_ONCE: Final = 4
 """Kinds that are listed at the same time."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from trio_sched.objects.pod import Pod
-from trio_sched.snapshot.domain_counts import DomainCounts, DomainCountsBudget, RowCounts
 from trio_sched.snapshot.labels.affinity_terms import AffinityTerm, TermKind, affinity_terms
-from trio_sched.snapshot.pod_classes import class_key
+from trio_sched.snapshot.pod_counts.domain_counts import DomainCounts, DomainCountsBudget, RowCounts
+from trio_sched.snapshot.pod_counts.pod_classes import class_key
 from trio_sched.snapshot.pod_info import PodsByRow, each_pod
 from trio_sched.snapshot.sized_cache import SizedCache
 from trio_sched.snapshot.topology_columns import Topology

@@ -13,7 +13,7 @@ from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.snapshot.labels.affinity_terms import TermKind
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.term_index import MatchingTerms
+from trio_sched.snapshot.pod_counts.term_index import MatchingTerms
 from trio_sched.testing import make_table, node, pod
 
 WEB = LabelSelector(match_labels={"app": "web"})

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceAmounts
 from trio_sched.snapshot import sized_cache
-from trio_sched.snapshot.class_requests import ClassRequests
-from trio_sched.snapshot.domain_counts import DomainCountsBudget, RowCounts, RowSums
 from trio_sched.snapshot.labels.pod_selector import PodSelector
-from trio_sched.snapshot.pod_classes import PodClass, PodClasses, SelectorCounter, class_key
+from trio_sched.snapshot.pod_counts.class_requests import ClassRequests
+from trio_sched.snapshot.pod_counts.domain_counts import DomainCountsBudget, RowCounts, RowSums
+from trio_sched.snapshot.pod_counts.pod_classes import PodClass, PodClasses, SelectorCounter, class_key
 from trio_sched.snapshot.pod_info import PodsByRow, each_pod, each_pod_info
 from trio_sched.snapshot.topology_columns import Topology
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from trio_sched.objects.pod_requests import ResourceAmounts
-from trio_sched.snapshot.pod_classes import ClassKey, PodClass
+from trio_sched.snapshot.pod_counts.pod_classes import ClassKey, PodClass
 
 
 class ClassRequests:

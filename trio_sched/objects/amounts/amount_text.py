@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from trio_sched.objects.quantity import NANO
-from trio_sched.objects.quantity_text import QuantityStyle, format_nano
+from trio_sched.objects.amounts.quantity import NANO
+from trio_sched.objects.amounts.quantity_text import QuantityStyle, format_nano
 
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MILLI: Final = NANO // 1000

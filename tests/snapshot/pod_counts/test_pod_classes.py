@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_sched.objects.pod import Pod
-from trio_sched.snapshot import pod_classes
 from trio_sched.snapshot.labels.label_selection import EVERYTHING, LabelMatcher, selector_of_map
 from trio_sched.snapshot.labels.pod_selector import NamespacedMatcher, PodSelector
-from trio_sched.snapshot.pod_classes import PodClasses
+from trio_sched.snapshot.pod_counts import pod_classes
+from trio_sched.snapshot.pod_counts.pod_classes import PodClasses
 from trio_sched.testing import pod
 
 NAMESPACES = st.sampled_from(["default", "other"])

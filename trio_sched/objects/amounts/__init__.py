@@ -1,0 +1,1 @@
+"""Amounts of resources: quantities as texts and as numbers."""

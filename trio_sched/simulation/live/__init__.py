@@ -1,0 +1,1 @@
+"""What is listed of a running cluster."""
