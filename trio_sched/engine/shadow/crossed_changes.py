@@ -27,6 +27,8 @@ MAX_VIEWS: Final = 300
 _CUTS: Final = 40
 _SINGLES: Final = 20
 _STEPS: Final = 25
+_NEAREST: Final = 4
+"""So many of the views that nearly explain it are looked at once more, step by step."""
 _PRUNING: Final = 30
 """Views that are looked at to find out what is not needed of an explanation."""
 
@@ -92,13 +94,17 @@ class CrossedChanges:
                 yield
             nodes.update(distance.nodes)
             bases.append((view, distance))
+        others: list[tuple[_View, Distance]] = []
         for view in self._views([base for base, _distance in bases], nodes):
             if self._left <= 0:
                 return None
-            if self._try(view).gap == 0:
+            distance = self._try(view)
+            if distance.gap == 0:
                 return (yield from self._smallest(view))
+            others.append((view, distance))
             yield
-        for base, distance in bases:
+        others.sort(key=lambda one: one[1].gap)
+        for base, distance in (*bases, *others[:_NEAREST]):
             found = yield from self._step_by_step(base, distance)
             if found is not None:
                 return (yield from self._smallest(found))
