@@ -20,10 +20,17 @@ class TrioSchedError(Exception):
     """Where it is (a file, with line and column if they are known), likewise."""
 
 
+def leaves(group: BaseExceptionGroup[E]) -> list[E]:
+    """The errors of *group*, however deep."""
+    found: list[E] = []
+    for problem in group.exceptions:
+        found += leaves(problem) if isinstance(problem, BaseExceptionGroup) else [problem]
+    return found
+
+
 def first_leaf(group: BaseExceptionGroup[E]) -> E:
     """The first leaf of *group*, however deep: for messages that report one error of several."""
-    problem = group.exceptions[0]
-    return first_leaf(problem) if isinstance(problem, BaseExceptionGroup) else problem
+    return leaves(group)[0]
 
 
 def nearest_name(word: str, names: Iterable[str]) -> str | None:

@@ -130,7 +130,7 @@ class Heartbeat:
                 nursery.start_soon(ask_old, old, ended)
                 with trio.move_on_after(ANSWER_SECONDS):
                     await ended.wait()
-            connection, tried_at = await self._connect_anew()
+            connection, tried_at = await self._reconnect()
             self._replace_connection(connection)
             nursery.cancel_scope.cancel()
         now = self._checked_at = trio.current_time()
@@ -145,7 +145,7 @@ class Heartbeat:
             self._connection.close()
         self._connection = connection
 
-    async def _connect_anew(self) -> tuple[Http1Connection, float]:
+    async def _reconnect(self) -> tuple[Http1Connection, float]:
         """A new connection on which the server has answered, and when that try began; tried until there is one."""
         reachability = self.reachability
         began = trio.current_time()

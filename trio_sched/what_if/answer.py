@@ -91,7 +91,7 @@ _WORDS: Final = {
     "gone": "would be gone, and nothing makes them again",
     "preempted": "would be preempted",
     "moved": "would run on another node",
-    "placed": "that are pending would get a node",
+    "placed": "pending now would get a node",
     "created": "would be new on a node",
     "createdPending": "would be new and pending",
 }

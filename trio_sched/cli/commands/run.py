@@ -56,7 +56,7 @@ from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.registry.plugin_registry import PluginRegistry
 from trio_sched.engine.shadow.judgement import Judgements
-from trio_sched.errors import TrioSchedError
+from trio_sched.errors import TrioSchedError, leaves
 from trio_sched.go.durations import format_duration
 from trio_sched.go.text import printable_lines, shortened
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
@@ -82,6 +82,7 @@ def run(flags: Flags) -> ExitCode:
 def _run(flags: Flags) -> ExitCode:
     set_up_logging(LogSettings())  # for what is wrong with the gates, on which the format of the log depends
     code = ExitCode.OK
+    problem: TrioSchedError
     try:
         check_logging(flags)
         for gate in flags.outdated_gates():
@@ -112,15 +113,15 @@ def _run(flags: Flags) -> ExitCode:
         elif not settings.config.leader_election.leader_elect:
             raise ConfigError.of("finished without leader elect")
     except* LoggingOptionsError as group:
-        for problem in _leaves(group):
+        for problem in leaves(group):
             click.echo(printable_lines(str(problem)), err=True)
         code = ExitCode.FAILURE
     except* LeaderElectionLost as group:  # normal life of a replica: it ends, and is started again
-        for problem in _leaves(group):
+        for problem in leaves(group):
             log.error("Leaderelection lost", extra={"err": str(problem)})
         code = ExitCode.FAILURE
     except* TrioSchedError as group:
-        for problem in _leaves(group):
+        for problem in leaves(group):
             log.error("command failed", extra=_fields(problem))
         code = ExitCode.FAILURE
     return code
@@ -277,14 +278,6 @@ def _write(text: str, path: str) -> None:
     except UNREADABLE as error:
         raise ConfigError.of(describe_open_error(path, error)) from error
     log.info("Wrote configuration", extra={"file": path})
-
-
-def _leaves(group: BaseExceptionGroup[TrioSchedError]) -> list[TrioSchedError]:
-    """The errors of *group*, however deep."""
-    found: list[TrioSchedError] = []
-    for problem in group.exceptions:
-        found += _leaves(problem) if isinstance(problem, BaseExceptionGroup) else [problem]
-    return found
 
 
 def _fields(problem: TrioSchedError) -> dict[str, str]:

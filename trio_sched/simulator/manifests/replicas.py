@@ -47,7 +47,7 @@ def multiply(manifests: Iterable[Manifest]) -> list[Manifest]:
         return given
     known = {_key(one) for one, count in zip(given, counts, strict=True) if count is None}
     made: list[Manifest] = []
-    belongings, owners = NodeDependents.of(given), Owners.of(given)
+    dependents, owners = NodeDependents.of(given), Owners.of(given)
     for manifest, count in zip(given, counts, strict=True):
         if count is None:
             made.append(manifest)
@@ -55,7 +55,7 @@ def multiply(manifests: Iterable[Manifest]) -> list[Manifest]:
         if manifest.fields["kind"] == "Pod" and (why := owners.scale(manifest.fields, count)):
             problems.append(manifest.problem(why, _annotation_path(COUNT)))
             continue
-        of_node = belongings.find(manifest.fields) if manifest.fields["kind"] == "Node" else None
+        of_node = dependents.find(manifest.fields) if manifest.fields["kind"] == "Node" else None
         for copy in _copies(manifest, count, of_node):
             key, name = _key(copy), copy.fields["metadata"].get("name") or ""
             if len(name) > _LONGEST_NAME:

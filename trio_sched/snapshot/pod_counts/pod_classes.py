@@ -83,7 +83,7 @@ class PodClasses:
         self._label_count = 0
         """How many labels all classes have, without those that are gone."""
         self._pods = array("i")
-        self._number_anew()
+        self._renumber()
 
     def add(self, row: int, pod: Pod) -> PodClass:
         """*pod* is on *row* now; returns its class."""
@@ -113,7 +113,7 @@ class PodClasses:
                 del self._by_key[one.key]
                 self._label_count -= len(one.labels)
             if self._has_many_gone():
-                self._number_anew()
+                self._renumber()
         return one
 
     def _has_many_gone(self) -> bool:
@@ -157,7 +157,7 @@ class PodClasses:
         self._row_of.append(row)
         self._pods.append(pods)
 
-    def _number_anew(self) -> None:
+    def _renumber(self) -> None:
         pods = self._pods
         self._labels = LabelPostings()
         self._in_namespace: dict[str, array[int]] = {}
