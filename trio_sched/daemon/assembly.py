@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 from msgspec import structs
 
 from trio_sched.daemon.clients import Clients
@@ -75,12 +75,27 @@ if TYPE_CHECKING:
 
     from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
     from trio_sched.daemon.extenders.extenders import Extenders
+    from trio_sched.daemon.leader_election import LeaderElector
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
     from trio_sched.daemon.recording.decision_recorder import DecisionRecorder  # only where decisions are recorded
     from trio_sched.daemon.shadow.shadow import Shadow
     from trio_sched.daemon.shadow.shadow_settings import ShadowSettings
 
 log = logging.getLogger(__name__)
+
+_KEPT_RELOADS: Final = 50
+
+
+@frozen(kw_only=True)
+class ReloadResult:
+    """One reload of the configuration."""
+
+    at: float
+    """In seconds of trio's clock."""
+    problem: str
+    """Why it failed; empty if it succeeded."""
+    changed: tuple[str, ...] = ()
+    """The lines of the configuration that went (``-``) and came (``+``); not all if these are many."""
 
 
 @define(eq=False)
@@ -91,16 +106,24 @@ class ReloadCounters:
     failed: int = 0
     last_problem: str = ""
     """Why the last one failed; empty if it succeeded."""
+    results: deque[ReloadResult] = field(factory=lambda: deque(maxlen=_KEPT_RELOADS))
+    """The last ones, the oldest first."""
     finished: trio.Event = field(factory=trio.Event)
     """Set when the one under way, or the next one, is over; replaced by a new event then."""
 
-    def count(self, problem: str) -> None:
-        """One is over; *problem* says why it failed, empty if it did not."""
+    def count(self, problem: str, changed: tuple[str, ...] = ()) -> None:
+        """One is over.
+
+        Args:
+            problem: why it failed; empty if it did not.
+            changed: the lines of the configuration that are others now.
+        """
         if problem:
             self.failed += 1
         else:
             self.succeeded += 1
         self.last_problem = problem
+        self.results.append(ReloadResult(at=trio.current_time(), problem=problem, changed=changed))
         self.finished.set()
         self.finished = trio.Event()
 
@@ -158,6 +181,8 @@ class Assembly:
     """Carries the requests of plugins."""
     loaded: LoadedProfiles
     """What is scheduled with; a reload replaces it."""
+    started_at: float
+    """When it was built, in seconds since 1970."""
     reloads: ReloadCounters
     cache_checks: CacheChecks
     tasks: BackgroundTasks
@@ -166,6 +191,8 @@ class Assembly:
     """Records what decisions depend on; None: nothing is recorded."""
     shadow: Shadow | None = None
     """Compares the decisions of another scheduler; None: this process schedules."""
+    election: LeaderElector | None = None
+    """Knows who holds the lease; None before the start, and without leader election."""
     leading: trio.Nursery | None = None
     """Holds what only the leader does, while this process leads."""
     ending: trio.Event = field(factory=trio.Event)
@@ -403,6 +430,7 @@ def assemble(
         remedies=remedies,
         loader=loader,
         loaded=loaded,
+        started_at=wall_clock().timestamp(),
         http=http,
         tasks=BackgroundTasks(loaded.background_tasks, loaded.leader_tasks),
         reloads=reloads,

@@ -73,6 +73,11 @@ class LeaderElector:
         return f"{self.settings.resource_namespace}/{self.settings.resource_name}"
 
     @property
+    def observed_lease(self) -> LeaseSpec | None:
+        """The lease as it was seen last; None if it was not seen, or does not exist."""
+        return None if self._observed is None else self._observed.spec
+
+    @property
     def _candidate(self) -> Candidate:
         return Candidate(identity=self.identity, lease_duration_seconds=self.settings.lease_duration_ns // SECOND_NS)
 

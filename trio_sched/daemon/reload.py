@@ -12,6 +12,7 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Sequence
+from difflib import unified_diff
 from functools import partial
 from typing import Final, Protocol
 
@@ -42,6 +43,7 @@ _FIXED: Final = {
     "leader_election": "leaderElection",
 }
 """Fields of the configuration that cannot change while the scheduler runs, and how they are written."""
+_MOST_CHANGED_LINES: Final = 100
 
 
 class ReloadRefused(TrioSchedError):
@@ -118,7 +120,7 @@ class Reloader:
     async def reload(self, services: trio.Nursery) -> None:
         """Read the file and put it in force; a failure is logged, counted and recorded as an event."""
         self._digest = digest_of(self.requests.files()) or self._digest
-        counters = self.assembly.reloads
+        counters, former = self.assembly.reloads, self.assembly.settings.config
         try:
             fixed = await self._reload(services)
         except Exception as error:  # plugins of the new configuration may raise anything
@@ -131,7 +133,7 @@ class Reloader:
             return
         log.info("Reloaded configuration", extra={"file": self.requests.name, "profiles": self._profile_names()})
         self._record("Normal", f"{self.requests.name} is in force")
-        counters.count("")
+        counters.count("", changed_lines(former, self.assembly.settings.config))
         self.requests.on_success(self.requests.name)
         if fixed:
             log.warning(
@@ -223,6 +225,17 @@ class Reloader:
         self.assembly.recorder.record_on_lease(
             reloaded(settings.config.leader_election, note, component=component, is_failure=type_ == "Warning")
         )
+
+
+def changed_lines(former: SchedulerConfig, new: SchedulerConfig) -> tuple[str, ...]:
+    """The lines of the configuration that *new* does not have (``-``) and those that it has instead (``+``)."""
+    from trio_sched.config.dump import dump_configuration  # not needed to start
+
+    before, after = (dump_configuration(config).splitlines() for config in (former, new))
+    difference = unified_diff(before, after, n=0, lineterm="")
+    lines = [line for line in difference if not line.startswith(("---", "+++", "@@"))]
+    left_out = len(lines) - _MOST_CHANGED_LINES
+    return (*lines[:_MOST_CHANGED_LINES], *([f"… and {left_out} more lines"] if left_out > 0 else []))
 
 
 def keep_fixed(former: SchedulerConfig, new: SchedulerConfig) -> tuple[SchedulerConfig, list[str]]:

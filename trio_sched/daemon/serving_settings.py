@@ -89,6 +89,8 @@ class ServingSettings:
     tls: TlsServerSettings = TlsServerSettings()
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
+    ui: bool = True
+    """Whether there is the live page, ``/ui``."""
     flags: Mapping[str, str] = field(factory=dict)
     """Every flag and its value, for ``/flagz``."""
 

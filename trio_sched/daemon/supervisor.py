@@ -95,6 +95,7 @@ async def _run(
         metrics=assembly.metrics.recorder,
         permit=clients.write_permit,
     )
+    assembly.election = elector if election.leader_elect else None
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
         served = _serve(assembly, services, stop)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import define, field
 
 from trio_sched.objects.pod import Pod
@@ -30,6 +32,11 @@ class UnassignedPods:
         known = self._pods.get(key)
         if known is not None and known.uid == pod.uid:
             del self._pods[key]
+
+    @property
+    def by_key(self) -> Mapping[str, Pod]:
+        """All of them by ``namespace/name``."""
+        return self._pods
 
     def pods(self) -> list[Pod]:
         """All of them."""

@@ -207,6 +207,9 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
         ),
         Flag("shadow-report", STRING, "", "Write the report to this file as JSON at the end."),
     ),
+    "Live page": (
+        Flag("ui", BOOL, True, "Serve the live page at /ui, to whom the API server allows to get that path and /ui/*."),
+    ),
     "Process": (
         Flag("core-files", BOOL, False, "Let crashes leave core files, with tokens and keys in them, as ulimit says."),
     ),

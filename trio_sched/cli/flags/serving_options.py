@@ -50,6 +50,7 @@ def serving_settings(
         tls=_tls(flags),
         authentication=_authentication(flags, variables, service_account),
         authorization=_authorization(flags, variables, service_account),
+        ui=flags["ui"],
         flags=flag_values(flags),
     )
 

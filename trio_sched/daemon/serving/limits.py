@@ -99,6 +99,13 @@ LOG_INTERVAL_SECONDS: Final = 10.0
 
 MAX_PAGE_ITEMS: Final = 5_000
 """Pods and nodes that a page lists."""
+MAX_LIVE_STREAMS: Final = 32
+"""Readers of the live page at once; each costs what it takes to send to it, what is sent is made once for all."""
+LIVE_STREAM_SECONDS: Final = 300.0
+"""After so long a reader has to come again, so that it is asked again who it is and what it may do."""
+LIVE_PERIOD_SECONDS: Final = 0.5
+"""How often the live page looks at the scheduler while somebody reads."""
+LIVE_KEEP_ALIVE_SECONDS: Final = 15.0
 MAX_PROFILE_SECONDS: Final = 300.0
 PROFILE_SAMPLES_PER_SECOND: Final = 100
 MAX_PROFILE_STACKS: Final = 20_000

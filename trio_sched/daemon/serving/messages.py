@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_plus
 
@@ -68,6 +68,8 @@ class Response:
     body: bytes = b""
     rest: Sequence[bytes] = ()
     """What follows *body*, of a long response: each piece is sent in turns of its own."""
+    stream: AsyncGenerator[bytes, None] | None = None
+    """In place of a body: pieces that are sent as they come, for as long as the client takes each of them in time."""
     closes: bool = False
     """End the connection afterwards, if it is HTTP/2: many requests of strangers could come over it."""
 

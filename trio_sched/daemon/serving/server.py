@@ -42,6 +42,8 @@ from trio_sched.daemon.serving.limits import (
 )
 from trio_sched.daemon.serving.listener import EXITING, describe, log_stopped, shown_address
 from trio_sched.daemon.serving.pages.endpoints import build_routes
+from trio_sched.daemon.serving.pages.explain_page import ExplainPage
+from trio_sched.daemon.serving.pages.live.live_pages import LivePages
 from trio_sched.daemon.serving.pages.liveness import Liveness
 from trio_sched.daemon.serving.stalled_health import stalled_health
 from trio_sched.daemon.serving.tls.certificates import ServingCertificates
@@ -80,10 +82,13 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         nursery.start_soon(_keep_running, partial(lookup.follow, clients[0], assembly.random))
         authentication = _authentication(settings, assembly, nursery, lookup, clients[0])
         authorization = _authorization(settings, assembly, clients[1])
-        routes = build_routes(settings, assembly, liveness)
+        live = LivePages(assembly, ExplainPage(assembly)) if settings.ui else None
+        routes = build_routes(settings, assembly, liveness, live)
         access = AccessControl(authentication, authorization, routes, assembly.metrics.serving)
         nursery.start_soon(_keep_running, certificates.follow_files)
         nursery.start_soon(_keep_running, liveness.run)
+        if live is not None:
+            nursery.start_soon(_keep_running, live.run)
         server = Server(listener, certificates, Application(access), settings.max_streams)
         if settings.is_needed_at_once:  # else it was said when the listener was opened
             log.info("Serving securely on %s", shown_address(listener))

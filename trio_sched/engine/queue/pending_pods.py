@@ -12,10 +12,11 @@ from trio_sched.plugin_api.pending_pods import PendingPod, QueueState
 
 def pending_pods(queue: SchedulingQueue, unassigned: Iterable[Pod], now: float) -> list[PendingPod]:
     """The pods *unassigned*, each with what *queue* records about it; *now* stands for what it does not know."""
-    return [_seen(pod, *_find(queue, pod), now) for pod in unassigned]
+    return [_seen(pod, *find_queued(queue, pod), now) for pod in unassigned]
 
 
-def _find(queue: SchedulingQueue, pod: Pod) -> tuple[QueuedPodInfo | None, QueueState]:
+def find_queued(queue: SchedulingQueue, pod: Pod) -> tuple[QueuedPodInfo | None, QueueState]:
+    """What *queue* records about *pod*, None if that is nothing, and where the pod is."""
     info = queue.active.get(pod.key) or queue.set_aside.get(pod.key)
     if info is not None:
         return info, QueueState.ACTIVE

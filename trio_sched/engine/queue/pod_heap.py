@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, KeysView
 from itertools import count
 from typing import Any
 
@@ -44,6 +44,14 @@ class PodHeap:
             self._rebuild(error)
             entries = sorted(self._entries.values(), key=lambda entry: entry[:2])
         return (entry[2] for entry in entries)
+
+    def keys(self) -> KeysView[str]:
+        """The names of all pods, in no order."""
+        return self._entries.keys()
+
+    def unordered(self) -> list[QueuedPodInfo]:
+        """All pods; their order means nothing, and takes no time."""
+        return [entry[2] for entry in self._entries.values()]
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The pod called *key*, if it is here."""

@@ -6,7 +6,7 @@ be ruled out for all of them at once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, ValuesView
+from collections.abc import Hashable, Iterable, KeysView, ValuesView
 
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.interrupts import raise_interrupt
@@ -47,6 +47,10 @@ class UnschedulablePods:
     def get(self, key: str) -> QueuedPodInfo | None:
         """The pod called *key*, if it is here."""
         return self._pods.get(key)
+
+    def keys(self) -> KeysView[str]:
+        """The names of all of them."""
+        return self._pods.keys()
 
     def values(self) -> ValuesView[QueuedPodInfo]:
         """All of them."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from h2.errors import ErrorCodes
 from h2.events import PriorityUpdated, RequestReceived
-from hypercorn.protocol.h2 import H2Protocol
+from hypercorn.protocol.events import Body, Event
+from hypercorn.protocol.h2 import BUFFER_HIGH_WATER, H2Protocol
 from hypercorn.protocol.h11 import H11Protocol
 from priority.priority import MissingStreamError
 
@@ -67,6 +68,16 @@ class Http2(H2Protocol):
             ClientMisbehaves: the client has sent what none has to send.
         """
         return self._frames.split(data)
+
+    async def stream_send(self, event: Event) -> None:
+        """Take a part of a response, and wait until it is sent if there is much of it.
+
+        Hypercorn does not wait if the client lets nothing be sent at all, and would keep what a stream goes on to make.
+        """
+        await super().stream_send(event)
+        buffer = self.stream_buffers.get(event.stream_id) if isinstance(event, Body) else None
+        if buffer is not None and len(buffer.buffer) >= BUFFER_HIGH_WATER:
+            await buffer.drain()
 
     async def send_task(self) -> None:
         """Send what waits, as Hypercorn does: a client can make it look at all streams with a few bytes."""

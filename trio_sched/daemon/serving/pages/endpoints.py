@@ -7,7 +7,9 @@ from functools import partial
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.serving.pages.configz import Configz
 from trio_sched.daemon.serving.pages.debug_flags import DebugFlags
+from trio_sched.daemon.serving.pages.explain_page import ExplainPage
 from trio_sched.daemon.serving.pages.health import PING, Check, HealthEndpoint, passes
+from trio_sched.daemon.serving.pages.live.live_pages import LivePages
 from trio_sched.daemon.serving.pages.liveness import Liveness
 from trio_sched.daemon.serving.pages.pages import MetricsHandler
 from trio_sched.daemon.serving.pages.profiles import Profiles
@@ -17,8 +19,17 @@ from trio_sched.daemon.serving.pages.z_pages import flagz, statusz
 from trio_sched.daemon.serving_settings import ServingSettings
 
 
-def build_routes(settings: ServingSettings, assembly: Assembly, liveness: Liveness) -> Routes:
-    """The routes to everything that is served."""
+def build_routes(
+    settings: ServingSettings, assembly: Assembly, liveness: Liveness, live: LivePages | None = None
+) -> Routes:
+    """The routes to everything that is served.
+
+    Args:
+        settings: what the flags say.
+        assembly: the daemon.
+        liveness: whether it makes progress.
+        live: the live page; None: there is none.
+    """
     config, gates = assembly.settings.config, assembly.settings.gates
     routes = Routes()
     for endpoint in _health(assembly, liveness):
@@ -35,7 +46,11 @@ def build_routes(settings: ServingSettings, assembly: Assembly, liveness: Livene
         routes.exact["/flagz"] = flagz(settings.flags)
     if gates.features.component_statusz:
         routes.exact["/statusz"] = statusz(".".join(map(str, gates.version)))
-    routes.exact.update(SchedulerPages(assembly).handlers())
+    routes.exact.update(
+        SchedulerPages(assembly, ExplainPage(assembly) if live is None else live.explain_page).handlers()
+    )
+    if live is not None:
+        routes.exact.update(live.handlers())
     if config.enable_profiling:
         for debug in (Profiles(assembly.blocking_hooks.hook_times), DebugFlags(assembly.plugin_trace)):
             routes.exact.update(debug.handlers())

@@ -27,6 +27,7 @@ from trio_sched.plugin_api.pending_pods import QueueState
 
 _AT_ONCE: Final = 2
 """Explanations that are worked on at the same time; others wait."""
+_FEW: Final = 4
 _TIMEOUT_SECONDS: Final = 20.0
 _MAX_NODES: Final = 20
 _PLAIN: Final = ("content-type", "text/plain; charset=utf-8")
@@ -38,6 +39,11 @@ class ExplainPage:
 
     assembly: Assembly
     _limit: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether another explanation would have to wait behind some that do."""
+        return self._limit.statistics().tasks_waiting >= _FEW
 
     async def explain(self, request: Request) -> Response:
         """The explanation of the pod that ``?pod=NAMESPACE/NAME`` names, as JSON, or with ``&output=text`` as text.

@@ -51,7 +51,7 @@ class MetricsHandler:
         if request.method == "DELETE":
             self.page.reset()
             return plain("metrics reset\n", nosniff=False)
-        form = request.header("accept"), _accepts_gzip(request.header("accept-encoding"))
+        form = request.header("accept"), accepts_gzip(request.header("accept-encoding"))
         while (shared := self._waiting.get(form)) is not None:
             await shared.over.wait()
             if shared.response is not None:
@@ -97,7 +97,8 @@ def _compressed(pieces: list[bytes]) -> list[bytes]:
     return [*filter(None, map(compress.compress, pieces)), compress.flush()]
 
 
-def _accepts_gzip(header: str) -> bool:
+def accepts_gzip(header: str) -> bool:
+    """Whether a client whose ``Accept-Encoding`` is *header* takes a compressed body."""
     for part in header.lower().split(","):
         name, _, parameters = part.partition(";")
         if name.strip() in ("gzip", "*"):

@@ -33,6 +33,7 @@ class SchedulerPages:
     """The pages; one of them is made at a time."""
 
     assembly: Assembly
+    explain_page: ExplainPage
     _rendering: trio.Lock = field(init=False, factory=trio.Lock)
     _times: HookTimes | None = field(init=False, default=None)
     _timed: LoadedProfiles | None = field(default=None, init=False)
@@ -54,7 +55,7 @@ class SchedulerPages:
             _ROOT: index,
             f"{_ROOT}/": index,
             f"{_ROOT}/activate": queue_pages.activate,
-            f"{_ROOT}/explain": ExplainPage(self.assembly).explain,
+            f"{_ROOT}/explain": self.explain_page.explain,
             **{f"{_ROOT}/{name}": self._handler(page) for name, page in pages.items()},
         }
 

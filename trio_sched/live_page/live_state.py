@@ -1,0 +1,133 @@
+"""What all readers of the live page see: looked at once for all of them, and only while there are some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field, frozen
+
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.live_page.causes import Causes
+from trio_sched.live_page.node_rows import CORDONED, NOT_READY, NodeRows
+from trio_sched.live_page.pending_rows import GANG_PLUGIN, PendingRows
+from trio_sched.objects.pod import Pod
+from trio_sched.snapshot.vocabulary import CPU_ROW, MEMORY_ROW
+
+VERSION: Final = 1
+_gating_plugin = attrgetter("gating_plugin")
+
+
+@frozen(kw_only=True)
+class LiveSource:
+    """Where the page gets what it shows."""
+
+    kind: str
+    """``scheduler``, ``cluster`` or ``simulation``."""
+    name: str
+    scheduler: Scheduler
+    now: Callable[[], float]
+    """Returns the time of day in seconds since 1970."""
+    message_of: Callable[[Pod], str]
+    """Returns what was said of the last attempt to schedule the pod; empty if nothing was."""
+    on_permit: Mapping[str, object]
+    """The pods that wait on permit, by UID."""
+    facts: Callable[[], dict[str, Any]]
+    """Returns the entries of the summary that are not read from the scheduler."""
+
+
+@define(eq=False)
+class LiveState:
+    """The columns and the summary as they were sent last; `refresh` compares them with what there is now."""
+
+    source: LiveSource
+    sequence: int = 0
+    """Grows with each refresh that has found a change."""
+    time: float = field(init=False, default=0.0)
+    """Of the last refresh, in seconds since 1970."""
+    summary: dict[str, Any] = field(init=False, factory=dict)
+    nodes: NodeRows = field(init=False)
+    pending: PendingRows = field(init=False)
+    causes: Causes = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        source = self.source
+        self.nodes = NodeRows(source.scheduler.cache.table)
+        self.causes = Causes(source.scheduler.queue, source.message_of)
+        self.pending = PendingRows(source.scheduler, source.on_permit, self.causes)
+
+    def refresh(self, delta: dict[str, Any]) -> Iterator[None]:
+        """Look at everything, and put what has changed into *delta*, which stays empty if nothing has.
+
+        Yields where others may run; nothing else may be called before it is over.
+        """
+        self.time = self.pending.now = round(self.source.now(), 3)
+        changes: dict[str, Any] = {}
+        yield from self.nodes.refresh(changes)
+        yield
+        yield from self.pending.refresh(changes)
+        yield
+        self.causes.refresh(changes)
+        summary = self._summary()
+        if different := {name: value for name, value in summary.items() if self.summary.get(name) != value}:
+            changes["summary"] = different
+        self.summary = summary
+        if changes:
+            self.sequence += 1
+            delta.update(sequence=self.sequence, time=self.time, **changes)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything, as of the last refresh."""
+        source, nodes = self.source, self.nodes
+        return {
+            "version": VERSION,
+            "sequence": self.sequence,
+            "time": self.time,
+            "source": {"kind": source.kind, "name": source.name},
+            "zones": nodes.zones.names,
+            "pools": nodes.pools.names,
+            "devices": nodes.devices.names,
+            "nodes": nodes.shown(),
+            "pending": self.pending.shown(),
+            "causes": self.causes.shown(),
+            "summary": self.summary,
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        scheduler, columns = self.source.scheduler, self.nodes.columns
+        views, flags = scheduler.cache.table.views, columns["flags"]
+        summary: dict[str, Any] = {
+            "nodes": len(flags),
+            "nodes_not_ready": int(np.count_nonzero(flags & NOT_READY)),
+            "nodes_cordoned": int(np.count_nonzero(flags & CORDONED)),
+            "pods": [len(scheduler.cache), _sum(views.allowed_pods)],
+            "pending_left_out": self.pending.left_out,
+            "queues": self._queues(),
+        }
+        for name, row in (("cpu", CPU_ROW), ("memory", MEMORY_ROW)):
+            summary[name] = [_sum(views.requested[row]), _sum(views.allocatable[row])]
+        return summary | self.source.facts()
+
+    def _queues(self) -> list[int]:
+        """How many pods are active, in backoff, unschedulable, gated, on permit, being bound, waiting for a group."""
+        scheduler = self.source.scheduler
+        queue = scheduler.queue
+        gates = [plugin for plugin in map(_gating_plugin, queue.unschedulable.values()) if plugin]
+        gangs = gates.count(GANG_PLUGIN)
+        on_permit = len(self.source.on_permit)
+        return [
+            len(queue.active) + len(queue.set_aside),
+            len(queue.backing_off),
+            len(queue.unschedulable) - len(gates),
+            len(gates) - gangs,
+            on_permit,
+            max(scheduler.cache.assumed_count - on_permit, 0),
+            gangs,
+        ]
+
+
+def _sum(column: Any) -> int:
+    """Of floats: whoever writes nodes can write amounts whose sum has no room in an integer of 64 bits."""
+    return int(column.sum(dtype=np.float64))
