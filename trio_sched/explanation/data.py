@@ -67,6 +67,7 @@ def _waiting(waiting: Waiting) -> Json:
         "pendingSeconds": waiting.since_seconds,
         "againInSeconds": waiting.again_in_seconds,
         "ahead": waiting.ahead,
+        "turnInSeconds": waiting.turn_in_seconds,
         "details": list(waiting.details),
         "history": list(waiting.history),
     }

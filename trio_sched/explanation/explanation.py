@@ -32,6 +32,8 @@ class Waiting:
     """When it is tried again at the latest."""
     ahead: int = 0
     """Pods in the active queue that come before it."""
+    turn_in_seconds: float | None = None
+    """When these will have been tried, as fast as others were lately; None without such a basis."""
     details: tuple[str, ...] = ()
     """Whom it waits for: plugins on permit, victims that are ending."""
     history: tuple[str, ...] = ()

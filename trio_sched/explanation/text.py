@@ -122,7 +122,9 @@ def _waiting(data: Json, layout: Layout) -> Iterator[str]:
     if waiting is None or not (waiting["state"] or waiting["details"] or waiting["history"]):
         return
     if waiting["state"]:
-        yield f"Queue: {waiting['state']}" + (f", {waiting['ahead']} pods before it" if waiting["ahead"] else "")
+        ahead, turn = waiting["ahead"], waiting["turnInSeconds"]
+        before = f", {ahead} pod{'' if ahead == 1 else 's'} before it" if ahead else ""
+        yield f"Queue: {waiting['state']}{before}" + ("" if turn is None else f", its turn in about {duration(turn)}")
     for line in (*waiting["details"], *waiting["history"]):
         yield from layout.wrapped(line, first=" · ", rest="   ")
 

@@ -123,3 +123,5 @@ EVENT_LOOP_LAG_MEMORY_SECONDS: Final = 60.0
 WATCH_DEAD_SECONDS: Final = 300.0
 """A watch of nodes or pods is reported when it has been broken for so long."""
 LIVENESS_TICK_SECONDS: Final = 1.0
+BUSY_TICKS: Final = 60
+"""From the last so many ticks in which pods waited follows how long others will."""

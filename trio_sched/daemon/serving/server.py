@@ -82,7 +82,7 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         nursery.start_soon(_keep_running, partial(lookup.follow, clients[0], assembly.random))
         authentication = _authentication(settings, assembly, nursery, lookup, clients[0])
         authorization = _authorization(settings, assembly, clients[1])
-        live = LivePages(assembly, ExplainPage(assembly)) if settings.ui else None
+        live = LivePages(assembly, ExplainPage(assembly, liveness.attempts_per_second)) if settings.ui else None
         routes = build_routes(settings, assembly, liveness, live)
         access = AccessControl(authentication, authorization, routes, assembly.metrics.serving)
         nursery.start_soon(_keep_running, certificates.follow_files)

@@ -45,6 +45,18 @@ class PodHeap:
             entries = sorted(self._entries.values(), key=lambda entry: entry[:2])
         return (entry[2] for entry in entries)
 
+    def ahead_of(self, key: str) -> int:
+        """How many pods would be popped before the pod called *key*, which is here."""
+        try:
+            return self._count_before(key)
+        except BaseException as error:
+            self._rebuild(error)
+            return self._count_before(key)
+
+    def _count_before(self, key: str) -> int:
+        place = self._entries[key][:2]
+        return sum(entry[:2] < place for entry in self._entries.values())
+
     def keys(self) -> KeysView[str]:
         """The names of all pods, in no order."""
         return self._entries.keys()

@@ -4,7 +4,9 @@ import json
 import math
 from typing import Any
 
+import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.pods.attempt_history import MAX_ATTEMPTS, MAX_PODS, AttemptHistory
@@ -12,14 +14,15 @@ from trio_sched.daemon.serving.messages import Request, Response
 from trio_sched.daemon.serving.pages.endpoints import build_routes
 from trio_sched.daemon.serving.pages.liveness import Liveness
 from trio_sched.daemon.serving_settings import ServingSettings
+from trio_sched.plugin_api import CycleState, Diagnosis, Pod, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 
-async def ask(cluster: VirtualCluster, clock: MockClock, query: str) -> Response:
+async def ask(cluster: VirtualCluster, clock: MockClock, query: str, liveness: Liveness | None = None) -> Response:
     """The response; the clock stands still while the copy of the process works."""
     assembly = cluster.scheduler.assembly
-    routes = build_routes(ServingSettings(), assembly, Liveness(assembly))
+    routes = build_routes(ServingSettings(), assembly, Liveness(assembly) if liveness is None else liveness)
     path = "/debug/scheduler/explain"
     clock.autojump_threshold = math.inf
     try:
@@ -28,8 +31,10 @@ async def ask(cluster: VirtualCluster, clock: MockClock, query: str) -> Response
         clock.autojump_threshold = 0
 
 
-async def explained(cluster: VirtualCluster, clock: MockClock, query: str) -> dict[str, Any]:
-    response = await ask(cluster, clock, query)
+async def explained(
+    cluster: VirtualCluster, clock: MockClock, query: str, liveness: Liveness | None = None
+) -> dict[str, Any]:
+    response = await ask(cluster, clock, query, liveness)
     assert response.status == 200, response.body
     found: dict[str, Any] = json.loads(response.body)
     return found
@@ -63,6 +68,45 @@ async def test_a_placed_pod_is_explained_by_scores(autojump_clock: MockClock) ->
         data = await explained(cluster, autojump_clock, "pod=default/small&node=b")
         assert (data["node"], data["cause"], [one["node"] for one in data["scores"]]) == ("a", None, ["a"])
         assert data["onNodes"][0]["clauses"][0]["title"] == "cordoned"
+
+
+class Slow(PluginBase):
+    """Takes half a second for each pod."""
+
+    @hookimpl
+    async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> None:
+        await trio.sleep(0.5)
+
+
+async def test_of_a_pod_in_the_queue_it_is_said_how_many_come_first_and_when_its_turn_is(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=1)], plugins=[Slow]) as cluster:
+        liveness = Liveness(cluster.scheduler.assembly)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(liveness.run)
+            for number in range(40):
+                await cluster.create(pod(f"p{number:02}", cpu=2))
+            await trio.sleep(5.2)
+            waiting = (await explained(cluster, autojump_clock, "pod=default/p39", liveness))["waiting"]
+            assert waiting["state"] == "active"
+            assert 25 <= waiting["ahead"] <= 35
+            assert waiting["turnInSeconds"] == pytest.approx(waiting["ahead"] / 2, rel=0.15)
+            text = (await ask(cluster, autojump_clock, "pod=default/p39&output=text", liveness)).body.decode()
+            assert f"Queue: active, {waiting['ahead']} pods before it, its turn in about " in text
+            nursery.cancel_scope.cancel()
+
+
+async def test_without_others_that_wait_nothing_is_said_of_a_turn(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=1)]) as cluster:
+        liveness = Liveness(cluster.scheduler.assembly)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(liveness.run)
+            await cluster.create(pod("p", cpu=2))
+            await trio.sleep(5)
+            waiting = (await explained(cluster, autojump_clock, "pod=default/p", liveness))["waiting"]
+            assert (waiting["ahead"], waiting["turnInSeconds"]) == (0, None)
+            nursery.cancel_scope.cancel()
 
 
 async def test_what_names_no_pod_is_refused(autojump_clock: MockClock) -> None:

@@ -46,9 +46,8 @@ def build_routes(
         routes.exact["/flagz"] = flagz(settings.flags)
     if gates.features.component_statusz:
         routes.exact["/statusz"] = statusz(".".join(map(str, gates.version)))
-    routes.exact.update(
-        SchedulerPages(assembly, ExplainPage(assembly) if live is None else live.explain_page).handlers()
-    )
+    explain_page = ExplainPage(assembly, liveness.attempts_per_second) if live is None else live.explain_page
+    routes.exact.update(SchedulerPages(assembly, explain_page).handlers())
     if live is not None:
         routes.exact.update(live.handlers())
     if config.enable_profiling:

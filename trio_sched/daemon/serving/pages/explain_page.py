@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -38,6 +39,8 @@ class ExplainPage:
     """The page; it is made in a copy of the process, so that pods are scheduled meanwhile."""
 
     assembly: Assembly
+    attempts_per_second: Callable[[], float | None]
+    """How many pods are tried while others wait; None if that is not known."""
     _limit: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
 
     @property
@@ -117,12 +120,17 @@ class ExplainPage:
             f"{now - one.at:.0f} s ago, after {one.woken_by or 'it came'}: {one.message}"
             for one in assembly.attempts.of(pod.uid)
         ]
+        ahead = 0
+        if seen.state is QueueState.ACTIVE:
+            ahead = queue.active.ahead_of(pod.key) if pod.key in queue.active else len(queue.active)
+        rate = self.attempts_per_second()
         return Waiting(
             state=state,
             attempts=seen.attempts,
             since_seconds=max(since, 0.0),
             again_in_seconds=None if again is None or not math.isfinite(again) else max(again - now, 0.0),
-            ahead=max(len(queue.active) - 1, 0) if seen.state is QueueState.ACTIVE else 0,
+            ahead=ahead,
+            turn_in_seconds=ahead / rate if ahead and rate is not None else None,
             details=tuple(details),
             history=tuple(history),
         )

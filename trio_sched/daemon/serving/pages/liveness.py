@@ -11,6 +11,7 @@ from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.serving.limits import (
+    BUSY_TICKS,
     EVENT_LOOP_LAG_MEMORY_SECONDS,
     EVENT_LOOP_LAG_SECONDS,
     LIVENESS_TICK_SECONDS,
@@ -31,6 +32,11 @@ class Liveness:
     """Watches of nodes and pods that are not open, by the plural of their kind."""
     _lags: deque[tuple[float, float]] = field(init=False, factory=deque)
     """When a tick was late, and by how many seconds."""
+    _cycle: int = field(init=False, default=0)
+    _had_more: bool = field(init=False, default=False)
+    """Whether pods were left in the active queue at the last look."""
+    _busy: deque[tuple[float, int]] = field(init=False, factory=lambda: deque(maxlen=BUSY_TICKS))
+    """The last ticks at both ends of which pods waited for their turn: seconds, and how many pods were tried."""
 
     def checks(self) -> Sequence[Check]:
         """The checks, for ``/livez``."""
@@ -47,6 +53,7 @@ class Liveness:
             await trio.sleep_until(due)
             now = trio.current_time()
             self._look_at_event_loop(now, late=now - due)
+            self._look_at_queue(LIVENESS_TICK_SECONDS + now - due)
             self._look_at_loop(now)
             self._look_at_watches(now)
 
@@ -55,6 +62,18 @@ class Liveness:
             self._lags.append((now, late))
         while self._lags and self._lags[0][0] < now - EVENT_LOOP_LAG_MEMORY_SECONDS:
             self._lags.popleft()
+
+    def attempts_per_second(self) -> float | None:
+        """How many pods are tried while others wait for their turn; None if none have waited lately."""
+        seconds, attempts = (sum(column) for column in zip(*self._busy, strict=True)) if self._busy else (0.0, 0)
+        return attempts / seconds if attempts else None
+
+    def _look_at_queue(self, seconds: float) -> None:
+        queue = self.assembly.scheduler.queue
+        tried, self._cycle = queue.scheduling_cycle - self._cycle, queue.scheduling_cycle
+        had_more, self._had_more = self._had_more, queue.has_next
+        if had_more and self._had_more:
+            self._busy.append((seconds, tried))
 
     def _look_at_loop(self, now: float) -> None:
         loop = self.assembly.schedule_one

@@ -79,8 +79,9 @@ class Follower:
 async def page_of(cluster: VirtualCluster) -> AsyncGenerator[Page, None]:
     assembly = cluster.scheduler.assembly
     assert assembly is not None
-    live = LivePages(assembly, ExplainPage(assembly))
-    routes = build_routes(ServingSettings(), assembly, Liveness(assembly), live)
+    liveness = Liveness(assembly)
+    live = LivePages(assembly, ExplainPage(assembly, liveness.attempts_per_second))
+    routes = build_routes(ServingSettings(), assembly, liveness, live)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(live.run)
         yield Page(live, routes)
