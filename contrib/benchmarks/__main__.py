@@ -7,7 +7,18 @@ from pathlib import Path
 import click
 from attrs import frozen
 
-from contrib.benchmarks import churn, counting, engine, path, plugin_costs, preemption, start, transport, watch
+from contrib.benchmarks import (
+    churn,
+    counting,
+    engine,
+    live_page,
+    path,
+    plugin_costs,
+    preemption,
+    start,
+    transport,
+    watch,
+)
 from contrib.benchmarks.real.compare import Results, compare
 from contrib.benchmarks.real.table import show_results
 from contrib.benchmarks.real.workloads import WORKLOADS
@@ -42,6 +53,7 @@ BENCHES: dict[str, Callable[[Options], Iterator[Figure]]] = {
     "watch": lambda _: watch.run(),
     "preemption": lambda options: preemption.run(options.nodes, options.pods),
     "churn": lambda options: churn.run(options.nodes),
+    "live-page": lambda options: live_page.run(options.nodes),
     "plugins": lambda _: plugin_costs.run(),
     "path": _run_path,
 }
@@ -53,7 +65,7 @@ RESULTS = Path(__file__).parent / "results"
 @click.argument("benches", nargs=-1, type=click.Choice([*BENCHES, REAL]))
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the figures to this file as well.")
 @click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Run the path bench on this cluster.")
-@click.option("--nodes", multiple=True, type=int, help="Cluster sizes of start, preemption, churn and path.")
+@click.option("--nodes", multiple=True, type=int, help="Cluster sizes of start, preemption, churn, live-page and path.")
 @click.option("--pods", type=int, help="Pods of path, preemptors of preemption.")
 @click.option(
     "--constraint",

@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from contrib.benchmarks import churn, engine, path, plugin_costs, preemption, scheduler_process, start, transport, watch
+from contrib.benchmarks import (
+    churn,
+    engine,
+    live_page,
+    path,
+    plugin_costs,
+    preemption,
+    scheduler_process,
+    start,
+    transport,
+    watch,
+)
 from contrib.benchmarks.__main__ import main
 
 
@@ -21,6 +32,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "RUNS", 1)
     monkeypatch.setattr(preemption, "DRY_RUN_NODES", 20)
     monkeypatch.setattr(churn, "SECONDS", 0.2)
+    monkeypatch.setattr(live_page, "SECONDS", 0.3)
+    monkeypatch.setattr(live_page, "SETTLING_SECONDS", 1.0)
 
 
 def test_engine_transport_and_watch_write_their_figures(tmp_path: Path) -> None:
@@ -80,6 +93,14 @@ def test_churn_costs_something_per_update() -> None:
     assert figures["200 pod updates/s"] > 0
     assert figures["20 heartbeats of nodes/s"] > 0
     assert 0 < figures["creation to bind, p50"] <= figures["creation to bind, p99"]
+
+
+def test_readers_of_the_live_page_get_a_snapshot_and_what_follows() -> None:
+    figures = {figure.name: figure.value for figure in live_page.run((20,))}
+
+    assert 0 < figures["snapshot received"] < 10_000
+    assert figures["snapshot, compressed"] > 0.5
+    assert figures["sent to each"] > 0
 
 
 def test_a_bench_that_does_not_exist_is_refused_with_those_that_do() -> None:

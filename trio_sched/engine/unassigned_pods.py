@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import define, field
 
 from trio_sched.objects.pod import Pod
@@ -34,8 +32,8 @@ class UnassignedPods:
             del self._pods[key]
 
     @property
-    def by_key(self) -> Mapping[str, Pod]:
-        """All of them by ``namespace/name``."""
+    def by_key(self) -> dict[str, Pod]:
+        """All of them by ``namespace/name``, the newest at the end; read-only."""
         return self._pods
 
     def pods(self) -> list[Pod]:

@@ -18,7 +18,7 @@ from trio_sched.objects.pod import Pod
 _MOST_CAUSES: Final = 200
 _MOST_TEXTS: Final = 2000
 _MOST_CHARACTERS: Final = 300
-_COUNTED_TOGETHER: Final = 500
+_COUNTED_TOGETHER: Final = 250
 """Groups of pods that are counted in one refresh: with more of them the counts are some seconds old."""
 _FIT_ERROR: Final = re.compile(r"0/\d+ nodes are available: ")
 _NEXT_REASON: Final = re.compile(r", (?=\d+ )")

@@ -6,9 +6,9 @@ when its pod is in another part of the queue, and otherwise every few times.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from heapq import heappop, heappush
-from itertools import filterfalse, islice
+from itertools import filterfalse, islice, takewhile
 from typing import Any, Final
 
 from attrs import define, field
@@ -36,6 +36,10 @@ _FIXED: Final = ("id", "namespace", "name", "priority", "since", "group")
 _CHANGING: Final = ("queue", "attempts", "cause", "node")
 _TOGETHER: Final = 250
 """Pods that are looked at without a pause."""
+_SCANNED_TOGETHER: Final = 2000
+"""Names that are compared without a pause."""
+_SCANNED_EVERY_TIME: Final = 10_000
+"""So many pods are looked at in every refresh for new ones anywhere among them; more in every second one, and so on."""
 _ROUNDS: Final = 5
 """Each row is read at least in one of so many refreshes."""
 
@@ -70,27 +74,32 @@ class PendingRows:
     _hidden: list[Rank] = field(init=False, factory=list)
     """A heap of the pods that have no row; some are gone."""
     _known: set[str] = field(init=False, factory=set)
-    """The names of those with a row, and of those in the heap that are not gone."""
+    """The names of those with a row, and of those in the heap; some of these are gone."""
     _parts: list[set[str]] = field(init=False, factory=list)
     """Which pods with a row were in which part of the queue."""
+    _until_scan: int = field(init=False, default=0)
+    """In how many refreshes all pods are looked at."""
     _round: int = field(init=False, default=0)
     _next_id: int = field(init=False, default=0)
 
     @property
     def left_out(self) -> int:
         """How many pods have no row."""
-        return len(self._known) - len(self._rows)
+        return max(len(self._pods) - len(self._rows), 0)
+
+    @property
+    def _pods(self) -> dict[str, Pod]:
+        return self.scheduler.cache.unassigned.by_key
 
     def refresh(self, delta: dict[str, Any]) -> Iterator[None]:
         """Look at the pods, and put what has changed into *delta*; yields where others may run."""
-        pods = self.scheduler.cache.unassigned.by_key
-        removed = [self._rows.pop(key) for key in self._forget(pods)]
-        yield from self._note(list(filterfalse(self._known.__contains__, pods)))
-        removed += self._choose()
+        removed = [self._rows.pop(key) for key in self._gone()]
+        yield from self._note_new()
+        yield from self._choose(removed)
         added: list[_Row] = []
         changed: dict[str, list[list[Any]]] = {}
         for number, key in enumerate(self._to_read(), start=1):
-            pod, row = pods.get(key), self._rows[key]
+            pod, row = self._pods.get(key), self._rows[key]
             if pod is not None and pod.uid == row.uid:
                 before = row.changing
                 row.changing = self._read(pod)
@@ -108,25 +117,40 @@ class PendingRows:
         """All rows as columns."""
         return _listed(self._rows.values())
 
-    def _forget(self, pods: Any) -> list[str]:
-        """Forget the pods that have gone, and those of whose names there is another; returns which of them had rows."""
-        gone = self._known.difference(pods)
-        self._known -= gone
-        shown = [key for key in gone if key in self._rows]
+    def _gone(self) -> list[str]:
+        """The pods with rows that have gone, or of whose names there is another one."""
+        pods, gone = self._pods, []
         for key, row in self._rows.items():
             pod = pods.get(key)
-            if pod is not None and pod.metadata.uid != row.uid:
-                self._known.discard(key)
-                shown.append(key)
-        return shown
+            if pod is None or pod.metadata.uid != row.uid:
+                gone.append(key)
+        self._known.difference_update(gone)
+        return gone
 
-    def _note(self, new: list[str]) -> Iterator[None]:
-        """Put *new* pods into the heap, and if most of it is gone all others again."""
+    def _note_new(self) -> Iterator[None]:
+        """Put new pods into the heap, and if most of it is gone all others again.
+
+        The newest are at the end. All are looked at seldom if they are many: a pod may have taken its place again
+        behind others, and those without rows go.
+        """
+        pods = self._pods
+        newest = islice(reversed(pods), _SCANNED_TOGETHER)
+        new = list(takewhile(lambda key: key not in self._known, newest))
+        self._until_scan -= 1
+        if self._until_scan <= 0 or len(new) == _SCANNED_TOGETHER:
+            new.clear()
+            self._until_scan = 1 + len(pods) // _SCANNED_EVERY_TIME
+            for keys in _batches(self._known):
+                self._known.difference_update([key for key in keys if key not in pods])
+                yield
+            for keys in _batches(pods):
+                new += filterfalse(self._known.__contains__, keys)
+                yield
         if len(self._hidden) > 2 * self.left_out + MOST_ROWS:
             self._hidden.clear()
             new += self._known - self._rows.keys()
         for number, key in enumerate(new, start=1):
-            pod = self.scheduler.cache.unassigned.get(key)
+            pod = pods.get(key)
             if pod is not None:
                 self._known.add(key)
                 heappush(self._hidden, self._rank(pod))
@@ -137,14 +161,15 @@ class PendingRows:
         created = parse_time(pod.metadata.creation_timestamp or "")
         return -pod.priority, self.now if created is None else created, pod.key
 
-    def _choose(self) -> list[_Row]:
-        """Give rows to the pods of lowest rank; returns the rows of those that lose theirs."""
+    def _choose(self, removed: list[_Row]) -> Iterator[None]:
+        """Give rows to the pods of lowest rank; to *removed* come the rows of those that lose theirs."""
         self._drop_gone()
         while self._hidden and len(self._rows) < MOST_ROWS:
             self._show()
-        removed: list[_Row] = []
+            if len(self._rows) % _TOGETHER == 0:
+                yield
         if not self._hidden or max(row.rank for row in self._rows.values()) < self._hidden[0]:
-            return removed
+            return
         for key, row in sorted(self._rows.items(), key=lambda one: one[1].rank, reverse=True):
             if not self._hidden or row.rank < self._hidden[0]:
                 break
@@ -152,7 +177,8 @@ class PendingRows:
             removed.append(row)
             self._show()
             heappush(self._hidden, row.rank)
-        return removed
+            if len(removed) % _TOGETHER == 0:
+                yield
 
     def _drop_gone(self) -> None:
         """Have a pod at the top of the heap that exists and has no row."""
@@ -163,9 +189,11 @@ class PendingRows:
         """Give a row to the pod at the top of the heap."""
         rank = heappop(self._hidden)
         key = rank[2]
-        pod = self.scheduler.cache.unassigned.get(key)
+        pod = self._pods.get(key)
         if pod is None:  # gone while others ran
             self._known.discard(key)
+        elif (now := self._rank(pod)) != rank:  # another one of its name
+            heappush(self._hidden, now)
         else:
             group = pod.spec.scheduling_group
             group_name = "" if group is None else group.pod_group_name or ""
@@ -230,6 +258,12 @@ def _listed(rows: Iterable[_Row]) -> dict[str, list[Any]]:
         **{name: list(column) for name, column in zip(_FIXED, fixed, strict=True)},
         **{name: list(column) for name, column in zip(_CHANGING, changing, strict=True)},
     }
+
+
+def _batches(keys: Collection[str]) -> Iterator[list[str]]:
+    """*keys* as they are now, in lists that are looked at without a pause."""
+    now = list(keys)
+    return (now[begin : begin + _SCANNED_TOGETHER] for begin in range(0, len(now), _SCANNED_TOGETHER))
 
 
 def _without_empty(parts: dict[str, Any]) -> dict[str, Any]:
