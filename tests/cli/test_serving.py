@@ -33,6 +33,15 @@ def test_a_served_cluster_schedules_what_clients_create_until_a_signal_ends_it(s
             with client.stream("GET", "/api/v1/pods", params=watch) as events:
                 seen = (json.loads(line)["object"] for line in events.iter_lines())
                 running = next(one for one in seen if one["status"].get("phase") == "Running")
+            assert client.get("/ui").headers["content-type"] == "text/html; charset=utf-8"
+            assert client.post("/ui/pods").status_code == 405
+            with client.stream("GET", "/ui/stream") as events:
+                lines = events.iter_lines()
+                data = next(line for line in lines if line.startswith("data: "))
+            explained = client.get("/ui/pod?namespace=default&name=late").json()
+        snapshot = json.loads(data.removeprefix("data: "))
+        assert (snapshot["source"]["kind"], snapshot["nodes"]["name"]) == ("simulation", ["a", "b"])
+        assert explained["node"] == running["spec"]["nodeName"]
         assert running["spec"]["nodeName"] in ("a", "b")
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == ExitCode.OK

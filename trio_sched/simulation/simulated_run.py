@@ -32,6 +32,7 @@ from trio_sched.simulation.missed_events import missed_events
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
 from trio_sched.simulation.own_claims import OwnClaims
 from trio_sched.simulation.provisioners import DoubtfulProvisioners
+from trio_sched.simulation.served_page import PAGE_PATH, ServedPage
 from trio_sched.simulation.simulated_cluster import run_cluster, same_order
 from trio_sched.simulation.stall_detector import StallDetector
 from trio_sched.simulation.units import duration
@@ -244,8 +245,10 @@ async def serve_until_signal(
     arrivals = _populate(server, plan)
     async with trio.open_nursery() as serving:
         await serving.start(stop_on_signal, stop)
-        url = await serving.start(partial(serve, server, host=host, port=port))
-        async with _scheduled(plan, server, arrivals, Controllers(server), stop, reload=reload):
+        page = ServedPage()
+        url = await serving.start(partial(serve, server, host=host, port=port, others={PAGE_PATH: page}))
+        async with _scheduled(plan, server, arrivals, Controllers(server), stop, reload=reload) as assembly:
+            serving.start_soon(page.run, assembly)
             announce(url)
         serving.cancel_scope.cancel()
 

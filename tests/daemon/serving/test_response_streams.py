@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 from serving_stage import Stage, read_to_end, serving
 
-from trio_sched.daemon.serving import application
+from trio_sched.daemon.serving import sending
 from trio_sched.daemon.serving.messages import Request, Response
 from trio_sched.daemon.serving.tls import tls_stream
 
@@ -105,7 +105,7 @@ async def test_a_client_that_goes_ends_its_stream() -> None:
 
 @pytest.mark.parametrize("alpn", ["http/1.1", "h2"])
 async def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch, alpn: str) -> None:
-    for module in (application, tls_stream):
+    for module in (sending, tls_stream):
         monkeypatch.setattr(module, "SEND_SECONDS", 0.2)
     ticker = Ticker(piece=b"x" * 500_000)
     async with serving(ticker.respond) as stage:

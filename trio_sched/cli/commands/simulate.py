@@ -218,4 +218,5 @@ def _show(
 def _announce(url: str, kubeconfig: Path) -> None:
     command = f"kubectl --kubeconfig {kubeconfig} get pods -A -o wide"
     click.echo(f"The cluster is alive at {url}. In another terminal:\n\n  {command}\n")
+    click.echo(f"In a browser: {url}/ui\n")
     click.echo("Ctrl-C ends it.", err=True)

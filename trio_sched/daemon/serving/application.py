@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
-from contextlib import aclosing
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 from urllib.parse import unquote
 
 import trio
@@ -20,24 +19,17 @@ from trio_sched.daemon.serving.limits import (
     MAX_BODY_BYTES,
     MAX_COUNTED_BYTES,
     RESPONSE_SECONDS,
-    SEND_PIECE_BYTES,
-    SEND_SECONDS,
 )
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
+from trio_sched.daemon.serving.sending import Message, Receive, Send, send_response, send_stream, until_gone
 from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.go.text import printable
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 Hold = Callable[[int], None]
 
-_CACHE_CONTROL: Final = (b"cache-control", b"no-cache, private")
-_LENGTH_BELOW: Final = 2048
-"""Go tells the length of a body only if it fits its buffer, and sends larger ones in chunks."""
 _BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ORIGIN: Final = re.compile(rb"https?://[^/?]*", re.IGNORECASE)
 _LOGGED_TARGET: Final = 200
@@ -85,8 +77,8 @@ class Application:
         except _TooLarge:
             response = refusal("http: request body too large", 413)
             async with trio.open_nursery() as nursery:  # Hypercorn stalls if nobody takes what still arrives
-                nursery.start_soon(_discard, receive)
-                await _respond(send, response, with_body=True)
+                nursery.start_soon(until_gone, receive)
+                await send_response(send, response, with_body=True)
                 nursery.cancel_scope.cancel()
             connection.drop()
             return
@@ -102,9 +94,9 @@ class Application:
         with_body = scope.get("method") != "HEAD"
         try:
             with trio.move_on_after(RESPONSE_SECONDS) as limit:
-                await _respond(send, response, with_body=with_body, is_websocket=is_websocket)
+                await send_response(send, response, with_body=with_body, is_websocket=is_websocket)
             if not limit.cancelled_caught and response.stream is not None and not is_websocket and with_body:
-                limit = await _stream(receive, send, response.stream)
+                limit = await send_stream(receive, send, response.stream)
             if limit.cancelled_caught:
                 connection.drop()
         finally:  # also when the client has gone, which it may do when it has what it wants
@@ -161,57 +153,6 @@ async def _read_body(receive: Receive, hold: Hold) -> bytes:
         pieces.append(piece)
         if not message.get("more_body"):
             return b"".join(pieces)
-
-
-async def _discard(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _respond(send: Send, response: Response, *, with_body: bool, is_websocket: bool = False) -> None:
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-    headers.insert(0, _CACHE_CONTROL)
-    if len(response.body) <= _LENGTH_BELOW and not response.rest and response.stream is None:
-        headers.append((b"content-length", str(len(response.body)).encode()))
-    kind = "websocket.http.response" if is_websocket else "http.response"
-    await send({"type": f"{kind}.start", "status": response.status, "headers": headers})
-    if response.stream is not None and with_body and not is_websocket:
-        return
-    pieces = (response.body, *response.rest) if with_body else (b"",)
-    for piece in pieces[:-1]:
-        await send({"type": f"{kind}.body", "body": piece, "more_body": True})
-    await send({"type": f"{kind}.body", "body": pieces[-1]})
-
-
-async def _stream(receive: Receive, send: Send, stream: AsyncGenerator[bytes, None]) -> trio.CancelScope:
-    """Send what comes out of *stream* until it ends, or the client is gone.
-
-    Returns:
-        The scope of the last piece: it was cancelled if the client did not take it in time.
-    """
-    limit = trio.CancelScope()
-    async with aclosing(stream), trio.open_nursery() as nursery:
-        nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
-        async for text in stream:
-            for begin in range(0, len(text), SEND_PIECE_BYTES):
-                limit = await _send_in_time(send, text[begin : begin + SEND_PIECE_BYTES], more=True)
-                if limit.cancelled_caught:
-                    nursery.cancel_scope.cancel()
-                    return limit
-        nursery.cancel_scope.cancel()
-    # Also if the client is gone, which changes nothing; not above, because it looks as if it were gone then.
-    return await _send_in_time(send, b"", more=False)
-
-
-async def _send_in_time(send: Send, piece: bytes, *, more: bool) -> trio.CancelScope:
-    with trio.move_on_after(SEND_SECONDS) as limit:
-        await send({"type": "http.response.body", "body": piece, "more_body": more})
-    return limit
-
-
-async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
-    await _discard(receive)
-    scope.cancel()
 
 
 def _log_access(request: Request, response: Response, seconds: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _CONNECTIONS_IN_WAIT = 1024
 _STREAM_WINDOWS = 1000
@@ -43,6 +44,7 @@ async def serve(
     port: int = 0,
     certificate: Path | None = None,
     private_key: Path | None = None,
+    others: Mapping[str, Application] | None = None,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer requests on a port; never returns.
@@ -55,6 +57,7 @@ async def serve(
         port: 0 lets the system choose one, which is then kept.
         certificate: a PEM file that makes this HTTPS (HTTP/1.1 and HTTP/2); without one it is plain HTTP.
         private_key: the PEM file of its key.
+        others: ASGI applications that answer in place of *server* where paths begin so: ``ui`` for ``/ui`` and below.
         task_status: started with the base URL once connections are accepted.
     """
     from hypercorn.trio import serve as hypercorn_serve
@@ -64,7 +67,7 @@ async def serve(
         await server.wait_until(running=True)
         config = configuration(host, port, certificate, private_key)
         async with trio.open_nursery() as nursery:
-            application = cast("Framework", partial(_application, server))
+            application = cast("Framework", partial(_application, server, others or {}))
             run = partial(hypercorn_serve, application, config, mode="asgi")
             stopped = partial(server.wait_until, running=False)
             (address, *_) = await nursery.start(partial(run, shutdown_trigger=stopped))
@@ -116,10 +119,16 @@ def _bound(host: str, port: int) -> int:
     return opened.detach()
 
 
-async def _application(server: ApiServer, scope: Scope, receive: Receive, send: Send) -> None:
-    """The ASGI application: *server* on the other side of Hypercorn."""
+async def _application(
+    server: ApiServer, others: Mapping[str, Application], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """The ASGI application: *server* on the other side of Hypercorn, or one of *others*."""
     if scope["type"] == "lifespan":
         await live(receive, send)
+        return
+    other = others.get(scope["path"].strip("/").partition("/")[0])
+    if other is not None and scope["type"] == "http":
+        await other(scope, receive, send)
         return
     if scope["type"] == "websocket":
         await _refuse_websocket(scope, send)
