@@ -15,6 +15,7 @@ from contrib.benchmarks import (
     path,
     plugin_costs,
     preemption,
+    recording,
     start,
     transport,
     watch,
@@ -55,6 +56,7 @@ BENCHES: dict[str, Callable[[Options], Iterator[Figure]]] = {
     "churn": lambda options: churn.run(options.nodes),
     "live-page": lambda options: live_page.run(options.nodes),
     "plugins": lambda _: plugin_costs.run(),
+    "recording": lambda options: recording.run(options.pods or recording.PODS, options.constraint),
     "path": _run_path,
 }
 REAL = "real"

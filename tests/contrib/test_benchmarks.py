@@ -13,6 +13,7 @@ from contrib.benchmarks import (
     path,
     plugin_costs,
     preemption,
+    recording,
     scheduler_process,
     start,
     transport,
@@ -67,6 +68,16 @@ def test_timing_and_tracing_of_a_plugin_are_measured_against_neither(monkeypatch
         "a trace for other pods, against neither",
     }
     assert all(figure.value > 0 for figure in figures.values())
+
+
+def test_what_a_recording_costs_is_measured_beside_a_scheduler_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"NODES": 10, "RUNNING_PODS": 20, "PAIRS": 1, "SECONDS": 0.2}.items():
+        monkeypatch.setattr(recording, name, value)
+    figures = {(figure.case.split()[-1], figure.name): figure.value for figure in recording.run(pods=30)}
+    assert set(figures) == {
+        (case, name) for case in ("pods", "updates/s") for name in ("without", "with", "cost", "size")
+    }
+    assert all(value > 0 for (_case, name), value in figures.items() if name != "cost")
 
 
 def test_the_start_is_measured_from_the_process_to_the_first_bind() -> None:

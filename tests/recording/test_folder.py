@@ -3,16 +3,17 @@
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
 
 from trio_sched.recording.folder import MIN_SEGMENT_BYTES, RecordingFolder, RecordingReader, segment_paths
-from trio_sched.recording.records import Began, Ended, Record, Requeued
+from trio_sched.recording.records import Began, Ended, Record, Requeued, Templates, encode_record
 from trio_sched.recording.segments import NotARecording
 
 
 def add_segment(folder: RecordingFolder, run: str, *records: Record) -> Path:
     before = segment_paths(folder.path)
     writer = folder.next_segment()
-    writer.write([Began(run, 0.0, 0.0, "1"), *records])
+    writer.write([encode_record(one) for one in (Began(run, 0.0, 0.0, "1"), *records)])
     writer.close()
     (path,) = set(segment_paths(folder.path)) - set(before)
     return path
@@ -59,6 +60,12 @@ def test_what_is_cut_off_is_counted_by_segment(folder: RecordingFolder) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole + b"tail")
     assert read(folder)[2] == {path.name: 4}
+
+
+def test_a_template_that_is_no_pod_is_refused(folder: RecordingFolder) -> None:
+    add_segment(folder, "a", Templates({0: Raw(b"[]")}))
+    with pytest.raises(NotARecording, match="template of pods that is no pod"):
+        read(folder)
 
 
 def test_the_oldest_segments_make_room(folder: RecordingFolder) -> None:

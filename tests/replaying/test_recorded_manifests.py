@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 
 from trio_sched.recording.folder import RecordingFolder
-from trio_sched.recording.records import Began, Existed, FirstList
+from trio_sched.recording.object_encoder import ObjectEncoder
+from trio_sched.recording.records import Began, Existed, FirstList, Templates, encode_record
+from trio_sched.recording.redaction import Redaction
 from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.recorded_manifests import RecordedManifests
 from trio_sched.simulator import jumping_clock
@@ -45,9 +46,11 @@ def test_pods_come_when_they_came_and_run_as_long_as_they_ran(tmp_path: Path) ->
 
 def test_overheads_get_runtime_classes(tmp_path: Path) -> None:
     folder = RecordingFolder(tmp_path, 1 << 20)
-    pods = [msgspec.json.encode(pod(f"p{number}", overhead={"cpu": f"{number // 2}"})) for number in range(4)]
+    encoder = ObjectEncoder(Redaction())
+    pods = [encoder.encode("Pod", pod(f"p{number}", overhead={"cpu": f"{number // 2}"})) for number in range(4)]
     segment = folder.next_segment()
-    segment.write([Began("run", 0.0, 0.0, "1"), FirstList(0.0, "Pod", pods), Existed([], {})])
+    records = [Began("run", 0.0, 0.0, "1"), Templates(encoder.templates.take_new()), FirstList(0.0, "Pod", pods)]
+    segment.write([encode_record(one) for one in (*records, Existed([], {}))])
     segment.close()
     found = manifests_of(tmp_path)
     names = [found["Pod", f"p{number}"]["spec"]["runtimeClassName"] for number in range(4)]

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from attrs import define, field
 
-from trio_sched.recording.records import Began, Ended, Record
+from trio_sched.recording.pod_templates import KnownTemplates
+from trio_sched.recording.records import Began, Ended, Record, Templates
 from trio_sched.recording.segments import NotARecording, SegmentReader, SegmentWriter
 
 _is_segment: Final = re.compile(r"segment-([0-9]{8})\.trio").fullmatch
@@ -79,16 +81,19 @@ class RecordingReader:
     Attributes:
         lost: the segments of which something could not be read → how many bytes.
         records: how many were read.
+        pods: decodes the pods of the records that were read.
     """
 
     path: Path
     lost: dict[str, int] = field(factory=dict, init=False)
     records: int = field(default=0, init=False)
+    pods: KnownTemplates = field(factory=KnownTemplates, init=False)
 
     def segments(self) -> Iterator[tuple[bool, Iterator[Record]]]:
         """The segments, each with whether it continues the one before without a gap.
 
-        The records of one are to be read before the next segment is asked for.
+        The records of one are to be read before the next segment is asked for, and the pods of a record before the next
+        record is.
 
         Raises:
             NotARecording: there is nothing to read.
@@ -118,10 +123,19 @@ class RecordingReader:
                     for record in records:
                         self.records += 1
                         ended = isinstance(record, Ended)
-                        yield record
+                        if isinstance(record, Templates):
+                            self._add_templates(record)
+                        else:
+                            yield record
 
                 yield follows, rest()
             for _ in records:  # so that it is known how much of it can be read
                 pass
             if reader.lost_bytes or first is None:
                 self.lost[path.name] = reader.lost_bytes
+
+    def _add_templates(self, record: Templates) -> None:
+        try:
+            self.pods.add(record.pods)
+        except msgspec.MsgspecError as problem:
+            raise NotARecording(f"{self.path} has a template of pods that is no pod: {problem}") from problem

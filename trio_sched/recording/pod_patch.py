@@ -8,7 +8,7 @@ from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod, PodSpec, PodStatus
 
 
-class PodPatch(Struct, frozen=True, omit_defaults=True):
+class PodPatch(Struct, frozen=True, gc=False, array_like=True):
     """A pod with another version; what is None, or empty, is as it was."""
 
     name: str = ""

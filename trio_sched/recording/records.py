@@ -1,6 +1,6 @@
-"""The records of a recording; a block of a segment is a list of them in MessagePack.
+"""The records of a recording; a block of a segment has a line of JSON for each.
 
-Times are seconds of the scheduler's clock. Objects are JSON as `trio_sched.recording.redaction` leaves it.
+Times are seconds of the scheduler's clock. Objects are as `trio_sched.recording.redaction` leaves them.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 
-class Began(Struct, frozen=True, tag="began", array_like=True):
+class Began(Struct, frozen=True, gc=False, tag="began", array_like=True):
     """The first record of a segment; what existed then follows, up to `Existed`."""
 
     run: str
@@ -23,7 +23,7 @@ class Began(Struct, frozen=True, tag="began", array_like=True):
     """The version of trio-sched."""
 
 
-class Configured(Struct, frozen=True, tag="configured", array_like=True):
+class Configured(Struct, frozen=True, gc=False, tag="configured", array_like=True):
     """The configuration in force from now on."""
 
     now: float
@@ -35,28 +35,35 @@ class Configured(Struct, frozen=True, tag="configured", array_like=True):
     """The plugins of the profiles → the distribution and version that each comes from."""
 
 
-class FirstList(Struct, frozen=True, tag="list", array_like=True):
+class Templates(Struct, frozen=True, gc=False, tag="templates", array_like=True):
+    """Pods that others are like, see `trio_sched.recording.pod_templates`; before the first record that needs them."""
+
+    pods: dict[int, Raw]
+
+
+class FirstList(Struct, frozen=True, gc=False, tag="list", array_like=True):
     """All objects of a kind."""
 
     now: float
     kind: str
-    objects: list[bytes]
+    objects: list[Raw]
+    """Pods as `trio_sched.recording.pod_templates.NewPod`."""
 
 
-class Changed(Struct, frozen=True, tag="changes", array_like=True):
+class Changed(Struct, frozen=True, gc=False, tag="changes", array_like=True):
     """Changes of objects of a kind, in the order in which they were delivered."""
 
     now: float
     kind: str
-    changes: list[tuple[str, bytes]]
-    """``ADDED``, ``MODIFIED`` or ``DELETED`` → the object, of one that was deleted its name and UID; or `PATCHED`."""
+    changes: list[tuple[str, Raw]]
+    """``ADDED`` or ``MODIFIED`` → the object, as in a list; ``DELETED`` → its name and UID; or `PATCHED`."""
 
 
 PATCHED: Final = "PATCHED"
-"""A pod was modified; the bytes are a `trio_sched.recording.pod_patch.PodPatch`."""
+"""A pod was modified: a `trio_sched.recording.pod_patch.PodPatch`."""
 
 
-class Existed(Struct, frozen=True, tag="existed", array_like=True):
+class Existed(Struct, frozen=True, gc=False, tag="existed", array_like=True):
     """The end of what existed when a segment began: what the objects themselves do not show."""
 
     on_nodes: list[tuple[str, str, bool]]
@@ -78,7 +85,7 @@ class Asked(Struct, frozen=True, array_like=True):
     """They were asked about the pod's nominated node alone."""
 
 
-class Decided(Struct, frozen=True, tag="decided", array_like=True):
+class Decided(Struct, frozen=True, gc=False, tag="decided", array_like=True):
     """A decision on a pod."""
 
     now: float
@@ -93,12 +100,14 @@ class Decided(Struct, frozen=True, tag="decided", array_like=True):
     """Where the search for feasible nodes began, if not all were looked at."""
     drawn: list[tuple[int, int | float]]
     """What chance decided: of how many (0: not a choice), and the number that was drawn."""
-    asked: Asked | None = None
+    asked: Asked | None
     """What extenders said; None: they were not asked."""
+    binds: bool
+    """The pod was assumed on the node at once, and neither reserve nor permit objected; else `Reserved` follows."""
 
 
-class Reserved(Struct, frozen=True, tag="reserved", array_like=True):
-    """A pod was assumed on a node, and what reserve and permit said then."""
+class Reserved(Struct, frozen=True, gc=False, tag="reserved", array_like=True):
+    """A pod was assumed on a node, and what reserve and permit said then, unless `Decided.binds` says it."""
 
     now: float
     uid: str
@@ -112,21 +121,21 @@ WAITS: Final = "waits"
 REFUSED: Final = "refused"
 
 
-class Forgotten(Struct, frozen=True, tag="forgotten", array_like=True):
+class Forgotten(Struct, frozen=True, gc=False, tag="forgotten", array_like=True):
     """An assumed pod was not bound after all."""
 
     now: float
     uid: str
 
 
-class Permitted(Struct, frozen=True, tag="permitted", array_like=True):
+class Permitted(Struct, frozen=True, gc=False, tag="permitted", array_like=True):
     """No plugin lets the pod wait on permit any more."""
 
     now: float
     uid: str
 
 
-class Requeued(Struct, frozen=True, tag="requeued", array_like=True):
+class Requeued(Struct, frozen=True, gc=False, tag="requeued", array_like=True):
     """A pod was not scheduled and is back in the queue."""
 
     now: float
@@ -140,13 +149,13 @@ class Requeued(Struct, frozen=True, tag="requeued", array_like=True):
     """What plugins drew since the decision; see `Decided`."""
 
 
-class Ended(Struct, frozen=True, tag="ended", array_like=True):
+class Ended(Struct, frozen=True, gc=False, tag="ended", array_like=True):
     """The last record of a segment: nothing is missing between it and the next one of the same run."""
 
     now: float
 
 
-class Missed(Struct, frozen=True, tag="missed", array_like=True):
+class Missed(Struct, frozen=True, gc=False, tag="missed", array_like=True):
     """The disk was too slow: so many records were not written, and the next segment begins with what exists then."""
 
     now: float
@@ -156,6 +165,7 @@ class Missed(Struct, frozen=True, tag="missed", array_like=True):
 Record = (
     Began
     | Configured
+    | Templates
     | FirstList
     | Changed
     | Existed
@@ -168,5 +178,6 @@ Record = (
     | Missed
 )
 
-encode_records: Final = msgspec.msgpack.Encoder().encode
-decode_records: Final[Any] = msgspec.msgpack.Decoder(list[Record]).decode
+# JSON, because MessagePack has no integers of more than 64 bits, which objects may have and random generators give.
+encode_record: Final = msgspec.json.Encoder().encode
+decode_records: Final[Any] = msgspec.json.Decoder(Record).decode_lines

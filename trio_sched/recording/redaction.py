@@ -15,7 +15,6 @@ from attrs import define, field
 from msgspec import Struct, structs
 
 from trio_sched.objects.any_object import AnyObject
-from trio_sched.objects.changes import Change
 from trio_sched.objects.config_map import ConfigMap
 from trio_sched.objects.copies import encode
 from trio_sched.objects.metadata import ObjectMeta
@@ -23,8 +22,6 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.storage.persistent_volume import CLASS_ANNOTATION
 from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource, Watched
-from trio_sched.recording.pod_patch import patch_of
-from trio_sched.recording.records import PATCHED
 from trio_sched.snapshot.devices.claim_cache import EXTENDED_RESOURCE_CLAIM
 
 READ_ANNOTATIONS: Final = (
@@ -76,7 +73,7 @@ class Redaction:
         """An object of *kind* as JSON; only its metadata if it cannot be written."""
         if isinstance(one, Pod | Node):  # nearly all are
             return encode(one if not one.metadata.annotations else self._without_annotations(one))
-        metadata = self._metadata(one.metadata)
+        metadata = self.redact_metadata(one.metadata)
         if isinstance(one, ConfigMap) or (isinstance(kind, CustomResource) and _is_secret(kind)):
             return encode({"metadata": metadata})
         try:
@@ -90,27 +87,8 @@ class Redaction:
         except Exception:  # a class of a plugin may have values that JSON does not know, or raise anything
             return encode({"metadata": metadata})
 
-    def encode_change(self, kind: Watched, change: Change[Any]) -> tuple[str, bytes]:
-        """A change of an object of *kind*; see `trio_sched.recording.records.Changed.changes`."""
-        old, new = change.old, change.new
-        if change.type == "DELETED":
-            return "DELETED", self.encode_deleted(change.subject)
-        if change.type == "MODIFIED" and isinstance(old, Pod) and isinstance(new, Pod):
-            patch = patch_of(old, new)
-            if patch.metadata is not None:
-                patch = structs.replace(patch, metadata=self._metadata(patch.metadata))
-            return PATCHED, encode(patch)
-        return change.type, self.encode(kind, new)
-
-    def encode_deleted(self, one: Any) -> bytes:
-        """What is needed to know which object was deleted."""
-        metadata: ObjectMeta = one.metadata
-        return encode(_Gone(ObjectMeta(metadata.name, metadata.namespace, metadata.uid)))
-
-    def _without_annotations(self, one: Any) -> Any:
-        return structs.replace(one, metadata=self._metadata(one.metadata))
-
-    def _metadata(self, metadata: ObjectMeta) -> ObjectMeta:
+    def redact_metadata(self, metadata: ObjectMeta) -> ObjectMeta:
+        """*metadata* without the annotations that are not named."""
         if not metadata.annotations:
             return metadata
         kept = {
@@ -120,9 +98,20 @@ class Redaction:
         }
         return structs.replace(metadata, annotations=kept or None)
 
+    def _without_annotations(self, one: Any) -> Any:
+        return structs.replace(one, metadata=self.redact_metadata(one.metadata))
 
-class _Gone(Struct, frozen=True):
+
+class Identity(Struct, frozen=True):
+    """What is written of an object that was deleted."""
+
     metadata: ObjectMeta
+
+
+def identity_of(one: Any) -> Identity:
+    """What is needed to know which object was deleted."""
+    metadata: ObjectMeta = one.metadata
+    return Identity(ObjectMeta(metadata.name, metadata.namespace, metadata.uid))
 
 
 def _is_secret(kind: CustomResource[Any]) -> bool:

@@ -16,19 +16,25 @@ import msgspec
 from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
-from trio_sched.recording.records import Record, decode_records, encode_records
+from trio_sched.recording.records import Record, decode_records
 
-MAGIC: Final = b"trio-sched recording 1\n"
+_KIND: Final = b"trio-sched recording "
+MAGIC: Final = _KIND + b"2\n"
+"""Of this version alone: a segment of another one is refused."""
 _HEAD: Final = struct.Struct(">II")
 """The length of the compressed block, and its CRC-32."""
 _LEVEL: Final = 1
 """The fastest: records repeat each other so much that slower levels save little."""
-MAX_BLOCK_BYTES: Final = 1 << 26
+MAX_BLOCK_BYTES: Final = 1 << 27
 """A block that claims more, compressed or not, is damaged."""
 
 
 class NotARecording(TrioSchedError):
     """A file, or a folder, that is no recording."""
+
+
+class RecordTooLarge(Exception):
+    """A record alone has more than `MAX_BLOCK_BYTES`."""
 
 
 @define(eq=False)
@@ -55,13 +61,22 @@ class SegmentWriter:
         writer._write(MAGIC)
         return writer
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Write *records* as one block.
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Write records, each as its line of JSON, as one block.
 
         Raises:
+            RecordTooLarge: one alone would be no block that is read.
             OSError: the disk is full, for instance.
         """
-        data = self._stream.compress(encode_records(records)) + self._stream.flush(zlib.Z_SYNC_FLUSH)
+        text = b"\n".join(lines)
+        if len(text) > MAX_BLOCK_BYTES:
+            if len(lines) == 1:
+                raise RecordTooLarge(f"a record would take {len(text)} bytes")
+            middle = len(lines) // 2
+            self.write(lines[:middle])
+            self.write(lines[middle:])
+            return
+        data = self._stream.compress(text) + self._stream.flush(zlib.Z_SYNC_FLUSH)
         self._write(_HEAD.pack(len(data), zlib.crc32(data)) + data)
 
     def _write(self, data: bytes) -> None:
@@ -98,13 +113,24 @@ class SegmentReader:
             size, whole = self.path.stat().st_size, 0
             head = file.read(len(MAGIC))
             if head != MAGIC[: len(head)]:
-                raise NotARecording(f"{self.path} is no segment of a recording of this version of trio-sched")
+                raise NotARecording(_why_refused(self.path, head))
             if len(head) == len(MAGIC):
                 whole = len(MAGIC)
                 for length, records in _blocks(file):
                     whole += length
                     yield records
             self.lost_bytes = size - whole
+
+
+def _why_refused(path: Path, head: bytes) -> str:
+    version = head.removeprefix(_KIND)
+    if version == head or not version[:1].isdigit():
+        return f"{path} is no segment of a recording"
+    number, ours = (text[:-1].decode(errors="replace") for text in (version, MAGIC.removeprefix(_KIND)))
+    return (
+        f"{path} has version {number} of the format of recordings, and this version of trio-sched reads version {ours} "
+        "alone; replay it with the version of trio-sched that has recorded it"
+    )
 
 
 def _blocks(file: BinaryIO) -> Iterator[tuple[int, list[Record]]]:

@@ -8,13 +8,16 @@ from typing import Any, Final
 
 import msgspec
 from attrs import define, field
+from msgspec import Raw
 
 from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
-from trio_sched.objects.pod import Pod
+from trio_sched.objects.copies import to_builtins
 from trio_sched.recording.folder import RecordingReader
 from trio_sched.recording.pod_patch import PodPatch
+from trio_sched.recording.pod_templates import KnownTemplates
 from trio_sched.recording.records import PATCHED, Changed, Existed, FirstList, Record
+from trio_sched.recording.redaction import Identity
 from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.replayed_cluster import BadRecording
 from trio_sched.simulator.kubelets.kubelet import RUN_SECONDS
@@ -26,7 +29,7 @@ _KINDS: Final[dict[str, Kind[Any]]] = {**KINDS, "Node": NODE_KIND, "Pod": POD_KI
 _FIRST_SECONDS: Final = 1.0
 """What is listed or created so soon after the beginning was there at the beginning."""
 _decode_patch: Final = msgspec.json.Decoder(PodPatch).decode
-_decode_pod: Final = msgspec.json.Decoder(Pod).decode
+_decode_identity: Final = msgspec.json.Decoder(Identity).decode
 
 
 @define(eq=False)
@@ -52,6 +55,7 @@ class RecordedManifests:
     """
 
     left_out: dict[str, int] = field(factory=dict, init=False)
+    _pods: KnownTemplates = field(factory=KnownTemplates, init=False)
     _objects: dict[tuple[str, str, str], _RecordedObject] = field(factory=dict, init=False)
     """By kind, namespace and name: those that exist."""
     _gone: list[_RecordedObject] = field(factory=list, init=False)
@@ -73,7 +77,9 @@ class RecordedManifests:
             raise BadRecording(f"the recording has an object that is none: {problem}") from problem
 
     def _read(self, folder: Path) -> None:
-        for number, (continues, records) in enumerate(RecordingReader(folder).segments()):
+        reader = RecordingReader(folder)
+        self._pods = reader.pods
+        for number, (continues, records) in enumerate(reader.segments()):
             if number and not continues:
                 break
             is_known = continues
@@ -93,7 +99,7 @@ class RecordedManifests:
             for type_, raw in record.changes:
                 self._change(record.kind, type_, raw, record.now)
 
-    def _change(self, kind: str, type_: str, raw: bytes, now: float) -> None:
+    def _change(self, kind: str, type_: str, raw: Raw, now: float) -> None:
         if type_ == PATCHED:
             patch = _decode_patch(raw)
             found = self._objects.get((kind, patch.namespace, patch.name))
@@ -102,7 +108,7 @@ class RecordedManifests:
         elif type_ == "ADDED" and (kind in ("Node", "Pod") or self._after(now) <= _FIRST_SECONDS):
             self._add(kind, raw, now)
         elif type_ == "DELETED" and kind == "Pod":
-            metadata = _decode_pod(raw).metadata
+            metadata = _decode_identity(raw).metadata
             gone = self._objects.pop((kind, metadata.namespace, metadata.name), None)
             if gone is not None:
                 gone.ended_at = now
@@ -112,11 +118,11 @@ class RecordedManifests:
         """Seconds after the beginning."""
         return now - (now if self._began is None else self._began)
 
-    def _add(self, kind: str, raw: bytes, now: float) -> None:
+    def _add(self, kind: str, raw: Raw, now: float) -> None:
         if kind not in _KINDS or kind == "ConfigMap":
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
             return
-        fields: Json = msgspec.json.decode(raw)
+        fields: Json = to_builtins(self._pods.decode(raw)) if kind == "Pod" else msgspec.json.decode(raw)
         metadata = fields["metadata"]
         self._objects[kind, metadata.get("namespace", ""), metadata["name"]] = _RecordedObject(kind, fields, now)
 

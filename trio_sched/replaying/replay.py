@@ -17,6 +17,7 @@ from trio_sched.daemon.memory import freeze_garbage_collector
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.recording.folder import RecordingReader
 from trio_sched.recording.records import (
+    BINDS,
     Began,
     Changed,
     Configured,
@@ -77,6 +78,7 @@ def replay(plan: ReplayPlan) -> ReplayResult:
 class _Replay:
     plan: ReplayPlan
     result: ReplayResult = field(factory=ReplayResult, init=False)
+    _reader: RecordingReader = field(init=False)
     _assembly: Assembly | None = field(default=None, init=False)
     _cluster: ReplayedCluster = field(init=False)
     _attempts: Attempts = field(init=False)
@@ -86,7 +88,7 @@ class _Replay:
 
     async def run(self) -> ReplayResult:
         """Replay everything."""
-        reader = RecordingReader(self.plan.folder)
+        self._reader = reader = RecordingReader(self.plan.folder)
         stack = AsyncExitStack()
         try:
             for continues, records in reader.segments():
@@ -123,7 +125,7 @@ class _Replay:
         )
         self.result.beginnings += 1
         self._note_versions(configured, assembly)
-        self._cluster = ReplayedCluster(assembly, lambda uid: self._attempts.node_given(uid))
+        self._cluster = ReplayedCluster(assembly, self._reader.pods.decode, lambda uid: self._attempts.node_given(uid))
         self._attempts = Attempts(
             assembly=assembly,
             find_pod=self._cluster.pods.get,
@@ -166,6 +168,8 @@ class _Replay:
             self.result.changes += self._cluster.changed(record)
         elif isinstance(record, Decided):
             attempts.decided(record)
+            if record.binds:
+                attempts.reserved(Reserved(record.now, record.uid, record.node, BINDS))
             self.plan.progress(self.result.decisions)
         elif isinstance(record, Reserved):
             attempts.reserved(record)

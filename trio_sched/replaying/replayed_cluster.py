@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from attrs import define, field
+from msgspec import Raw
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watching.watched_kinds import kind_of
@@ -41,13 +42,14 @@ class _ReplayedKind:
     name: str
     kind: Kind[Any]
     deliver: Callable[[Any], None]
-    decode: Callable[[bytes], Any] = field(init=False)
+    decode: Callable[[Raw], Any] = field()
     known: dict[tuple[str, str], Any] = field(factory=dict)
 
-    def __attrs_post_init__(self) -> None:
-        self.decode = msgspec.json.Decoder(self.kind.type).decode
+    @decode.default
+    def _make_decode(self) -> Callable[[Raw], Any]:
+        return msgspec.json.Decoder(self.kind.type).decode
 
-    def read(self, raw: bytes) -> Any:
+    def read(self, raw: Raw) -> Any:
         """An object.
 
         Raises:
@@ -56,7 +58,7 @@ class _ReplayedKind:
         try:
             one = self.decode(raw)
             if self.kind.keep_raw is not None:
-                return self.kind.keep_raw(one, raw)
+                return self.kind.keep_raw(one, bytes(raw))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
             raise BadRecording(f"the recording has an object that is no {self.name}: {problem}") from problem
         if self.kind.transform is not None:
@@ -70,15 +72,17 @@ class ReplayedCluster:
 
     Attributes:
         assembly: its event handlers take in what was delivered.
+        decode_pod: gives the pod of a record.
         node_given: called with the UID of each pod that has got a node, or is gone.
     """
 
     assembly: Assembly
+    decode_pod: Callable[[Raw], Pod]
     node_given: Callable[[str], None]
     pods: dict[str, Pod] = field(factory=dict, init=False)
     """By UID."""
     _kinds: dict[str, _ReplayedKind] = field(factory=dict, init=False)
-    _unwatched: dict[str, dict[tuple[str, str], bytes]] = field(factory=dict, init=False)
+    _unwatched: dict[str, dict[tuple[str, str], Raw]] = field(factory=dict, init=False)
     """Objects of kinds that no plugin reads: one of a configuration that comes later may, and lists them before."""
     _beginning: list[FirstList] | None = field(factory=list, init=False)
     """What existed at the beginning, until all of it is known."""
@@ -86,7 +90,7 @@ class ReplayedCluster:
     def __attrs_post_init__(self) -> None:
         assembly, delivery = self.assembly, self.assembly.delivery
         self._kinds["Node"] = _ReplayedKind("Node", NODE_KIND, delivery.nodes_changed)
-        self._kinds["Pod"] = _ReplayedKind("Pod", POD_KIND, delivery.pods_changed)
+        self._kinds["Pod"] = _ReplayedKind("Pod", POD_KIND, delivery.pods_changed, self.decode_pod)
         known: Mapping[str, Callable[[], Mapping[tuple[str, str], Any]]] = {
             "Node": lambda: self._kinds["Node"].known,
             "Pod": lambda: self._kinds["Pod"].known,
@@ -107,14 +111,19 @@ class ReplayedCluster:
     def listed(self, record: FirstList) -> int:
         """Take in the first list of a kind, or a part of it; returns how many objects there are."""
         if self._beginning is not None:
-            self._beginning.append(record)
+            if record.kind == "Pod":  # they are placed once it is known where
+                for raw in record.objects:
+                    pod = self._kinds["Pod"].read(raw)
+                    self._kinds["Pod"].known[_key(pod)] = self.pods[pod.uid] = pod
+            else:
+                self._beginning.append(record)
         elif (of_kind := self._kinds.get(record.kind)) is not None:
             self._deliver(of_kind, record.objects)
         else:
-            self._unwatched.setdefault(record.kind, {}).update((_head_key(raw), raw) for raw in record.objects)
+            self._unwatched.setdefault(record.kind, {}).update((_head_key(raw), raw.copy()) for raw in record.objects)
         return len(record.objects)
 
-    def _deliver(self, of_kind: _ReplayedKind, raws: Iterable[bytes]) -> None:
+    def _deliver(self, of_kind: _ReplayedKind, raws: Iterable[Raw]) -> None:
         objects = [of_kind.read(raw) for raw in raws]
         of_kind.known.update((_key(one), one) for one in objects)
         if of_kind.name == "Pod":
@@ -135,13 +144,15 @@ class ReplayedCluster:
                 if type_ == "DELETED":
                     unwatched.pop(_head_key(raw), None)
                 else:
-                    unwatched[_head_key(raw)] = raw
+                    unwatched[_head_key(raw)] = raw.copy()  # of itself it is a part of a whole block
         return len(record.changes)
 
-    def _change(self, of_kind: _ReplayedKind, type_: str, raw: bytes) -> Change[Any]:
+    def _change(self, of_kind: _ReplayedKind, type_: str, raw: Raw) -> Change[Any]:
         if type_ == "DELETED":
             old = of_kind.known.pop(_head_key(raw), None)
-            return Change("DELETED", old, None if old is not None else of_kind.read(raw))
+            if old is not None:
+                return Change("DELETED", old, None)
+            return Change("DELETED", None, Pod(_read_head(raw)) if of_kind.name == "Pod" else of_kind.read(raw))
         if type_ == PATCHED:
             return self._patch(of_kind, raw)
         new = of_kind.read(raw)
@@ -151,7 +162,7 @@ class ReplayedCluster:
             return Change("ADDED", None, new)
         return Change("MODIFIED", old, new) if type_ == "MODIFIED" else Change(type_, None, new)
 
-    def _patch(self, of_kind: _ReplayedKind, raw: bytes) -> Change[Any]:
+    def _patch(self, of_kind: _ReplayedKind, raw: Raw) -> Change[Any]:
         """A pod was modified.
 
         Raises:
@@ -185,17 +196,8 @@ class ReplayedCluster:
     def existed(self, record: Existed) -> None:
         """Everything is known that there was at the beginning: take it in as if it had come by itself."""
         beginning, self._beginning = self._beginning or [], None
-        pods: list[FirstList] = []
         for part in beginning:
-            if part.kind == "Pod":
-                pods.append(part)
-            else:
-                self.listed(part)
-        of_kind = self._kinds["Pod"]
-        for raw in (raw for part in pods for raw in part.objects):
-            pod = of_kind.read(raw)
-            of_kind.known[_key(pod)] = pod
-            self.pods[pod.uid] = pod
+            self.listed(part)
         self._place(record)
 
     def _place(self, record: Existed) -> None:
@@ -229,14 +231,18 @@ def _key(one: Any) -> tuple[str, str]:
     return one.metadata.namespace, one.metadata.name
 
 
-def _head_key(raw: bytes) -> tuple[str, str]:
-    """Namespace and name of an object.
+def _head_key(raw: Raw) -> tuple[str, str]:
+    metadata = _read_head(raw)
+    return metadata.namespace, metadata.name
+
+
+def _read_head(raw: Raw) -> ObjectMeta:
+    """The metadata of an object.
 
     Raises:
         BadRecording: it has none.
     """
     try:
-        metadata = _decode_head(raw).metadata
+        return _decode_head(raw).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
         raise BadRecording(f"the recording has an object without a name: {problem}") from problem
-    return metadata.namespace, metadata.name

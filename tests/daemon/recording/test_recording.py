@@ -12,7 +12,7 @@ from trio_sched.daemon.recording.notes import Batch
 from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.recording.folder import RecordingReader, segment_paths
 from trio_sched.recording.recording_settings import RecordingSettings
-from trio_sched.recording.records import Changed, Ended, FirstList, Forgotten, Missed, Record
+from trio_sched.recording.records import Changed, Decided, Ended, FirstList, Forgotten, Missed, Record, Requeued
 from trio_sched.simulator import jumping_clock
 from trio_sched.testing import node, pod, virtual_cluster
 
@@ -46,11 +46,12 @@ def test_first_lists_changes_and_decisions_are_written_without_secrets(tmp_path:
     records = read(tmp_path)
     counts = Counter(type(record).__name__ for record in records)
     assert counts["Began"] == counts["Configured"] == counts["Existed"] == counts["Ended"] == 1
-    assert counts["Decided"] == 2
-    assert counts["Reserved"] == counts["Requeued"] == 1
+    assert [record.binds for record in records if isinstance(record, Decided)] == [True, False]
+    assert counts["Reserved"] == 0
+    assert counts["Requeued"] == 1
     assert {record.kind for record in records if isinstance(record, FirstList)} >= {"Node", "Pod"}
-    written = b"".join(raw for one in records if isinstance(one, Changed) for _type, raw in one.changes)
-    assert b'"name":"p"' in written
+    written = b"".join(bytes(raw) for one in records if isinstance(one, Changed) for _type, raw in one.changes)
+    assert b'"p"' in written
     assert b"hunter2" not in written
 
 
@@ -97,6 +98,43 @@ async def test_what_the_thread_is_too_slow_for_is_counted(tmp_path: Path) -> Non
     assert last.records == 5
 
 
+async def test_what_waits_for_the_thread_is_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_sched.daemon.recording.decision_recorder.MAX_NOTED_BYTES", 100)
+    slow = recorder(tmp_path)
+    with slow.running():
+        for number in range(20):
+            slow.note(Forgotten(float(number), "uid"))
+        assert 10 < slow.left_out < 20
+
+
+async def test_what_cannot_be_written_ends_the_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    one = recorder(tmp_path)
+    with one.running():
+        one.note(Forgotten(0.0, "before"))
+        one.note(Requeued(1.0, "uid", ["\ud800"], [], None, []))
+        one.note(Forgotten(2.0, "after"))
+    assert caplog.messages.count(ENDED) == 1
+    assert not one.is_on
+
+
+async def test_changes_of_pods_become_records_of_some_each(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    pods = [pod(f"p{number}") for number in range(200)]
+    with one.running():
+        one.pods_changed(0.0, [Change("ADDED", None, each) for each in pods])
+    found = [record for record in read(tmp_path) if isinstance(record, Changed)]
+    assert len(found) == 4
+    reader = RecordingReader(tmp_path)
+    names = [
+        reader.pods.decode(raw).name
+        for _follows, records in reader.segments()
+        for record in records
+        if isinstance(record, Changed)
+        for _type, raw in record.changes
+    ]
+    assert names == [each.name for each in pods]
+
+
 async def test_a_large_batch_becomes_several_records(tmp_path: Path) -> None:
     one = recorder(tmp_path)
     pods = [pod(f"p{number}") for number in range(3000)]
@@ -109,6 +147,26 @@ async def test_a_large_batch_becomes_several_records(tmp_path: Path) -> None:
     assert sum(len(record.objects) for record in lists) == len(deletions) == 3000
     assert len(lists) > 3
     assert isinstance(records[-1], Ended)
+
+
+async def test_a_decision_is_written_with_whether_its_pod_was_reserved_at_once(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    with one.running():
+        one.decided(decided("bound"))
+        assert one.reserved("bound", "node-1")
+        assert not one.reserved("bound", "node-1")
+        one.decided(decided("late"))
+        one.note(Forgotten(1.0, "other"))
+        assert not one.reserved("late", "node-1")
+        one.decided(decided("elsewhere"))
+        assert not one.reserved("elsewhere", "node-2")
+    written = [record for record in read(tmp_path) if isinstance(record, Decided | Forgotten)]
+    assert [record.uid for record in written] == ["bound", "late", "other", "elsewhere"]
+    assert [record.binds for record in written if isinstance(record, Decided)] == [True, False, False]
+
+
+def decided(uid: str) -> Decided:
+    return Decided(0.0, uid, "node-1", [], 1, 0, [], None, False)
 
 
 async def test_nothing_is_noted_before_the_beginning_or_after_the_end(tmp_path: Path) -> None:

@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
 import trio
 from attrs import define, field
+from msgspec.structs import force_setattr
 
 from trio_sched.daemon.recording.notes import Batch, Note, SegmentBegins, what_exists
-from trio_sched.daemon.recording.recording_thread import RecordingThread
+from trio_sched.daemon.recording.recording_thread import PART, RecordingThread, parts
+from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError
+from trio_sched.objects.changes import Change
+from trio_sched.objects.pod import Pod
 from trio_sched.recording.folder import RecordingFolder
+from trio_sched.recording.object_encoder import ObjectEncoder
+from trio_sched.recording.pod_templates import MAX_TEMPLATES
 from trio_sched.recording.recording_settings import RecordingSettings
-from trio_sched.recording.records import Configured, Missed
+from trio_sched.recording.records import Changed, Configured, Decided, Missed, Record, Templates, encode_record
 from trio_sched.recording.redaction import Redaction
 
 log = logging.getLogger(__name__)
 
 MAX_NOTES: Final = 200_000
-"""So many notes wait for the thread at most: they hold objects that may be gone."""
+"""So many notes wait for the thread at most."""
+MAX_NOTED_BYTES: Final = 1 << 26
+"""So many bytes of them."""
 _CLOSE_SECONDS: Final = 10.0
 """How long the end waits until everything is written."""
 
@@ -52,6 +60,12 @@ class DecisionRecorder:
     """How many notes were left out because the thread was too slow."""
     _notes: deque[Note] = field(factory=deque, init=False)
     _thread: RecordingThread = field(init=False)
+    _redaction: Redaction = field(init=False)
+    _encoder: ObjectEncoder = field(init=False)
+    """Of the changes of pods in this segment."""
+    _noted_bytes: int = field(default=0, init=False)
+    _held: Decided | None = field(default=None, init=False)
+    """The last decision, until it is known whether the pod is reserved at once."""
     _missed: int = field(default=0, init=False)
     """How many of them since the last segment began."""
     _begins_again: bool = field(default=False, init=False)
@@ -59,7 +73,9 @@ class DecisionRecorder:
 
     def __attrs_post_init__(self) -> None:
         folder = RecordingFolder(self.settings.folder, self.settings.max_bytes)
-        self._thread = RecordingThread(notes=self._notes, folder=folder, redaction=Redaction(self.settings.annotations))
+        self._redaction = Redaction(self.settings.annotations)
+        self._thread = RecordingThread(notes=self._notes, folder=folder, redaction=self._redaction)
+        self._encoder = self._new_encoder()
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -78,6 +94,7 @@ class DecisionRecorder:
         try:
             yield
         finally:
+            self._release()
             if self._missed:
                 self._notes.append(Missed(trio.current_time(), self._missed))
             self._thread.close(trio.current_time(), _CLOSE_SECONDS)
@@ -91,16 +108,64 @@ class DecisionRecorder:
 
     def delivered(self, batch: Batch) -> None:
         """A watch has delivered a batch, which is about to be taken in: the moment for another segment to begin."""
-        thread = self._thread
-        if thread.problem is not None or thread.wants_segment or self._begins_again or self._missed:
-            self._begin_segment()
-        self.note(batch)
+        self._begin_segment_if_due()
+        self._release()
+        self._append(batch)
 
-    def note(self, note: Note) -> None:
-        """Take a note."""
+    def pods_changed(self, now: float, changes: Sequence[Change[Pod]]) -> None:
+        """The watch of pods has delivered *changes*, which are about to be taken in; likewise."""
+        self._begin_segment_if_due()
         if not self.is_on:
             return
-        if len(self._notes) >= self.max_notes or self._missed:
+        encoder = self._encoder
+        for part in (changes,) if len(changes) <= PART else parts(changes):
+            encoded = [encoder.encode_change("Pod", change) for change in part]
+            if encoder.templates.new:
+                self.note(Templates(encoder.templates.take_new()))
+            self.note(Changed(now, "Pod", encoded))
+
+    def decided(self, decided: Decided) -> None:
+        """Take note of a decision, once it is known whether the pod is reserved at once."""
+        self._release()
+        self._held = decided
+
+    def reserved(self, uid: str, node: str) -> bool:
+        """Reserve and permit let a pod pass; returns whether that is noted together with the decision on it."""
+        held = self._held
+        if held is None or held.uid != uid or held.node != node:
+            return False
+        force_setattr(held, "binds", True)  # a copy would take three times as long, and nobody has it yet
+        self._release()
+        return True
+
+    def note(self, record: Record) -> None:
+        """Take note of what has happened."""
+        self._release()
+        self._write(record)
+
+    def _release(self) -> None:
+        if self._held is not None:
+            self._write(self._held)
+            self._held = None
+
+    def _write(self, record: Record) -> None:
+        """Encode *record*; the recording ends if that cannot be done."""
+        if not self.is_on:
+            return
+        try:
+            line = encode_record(record)
+        except Exception as problem:  # a plugin, for instance, may have a name that is no text
+            self._thread.problem = describe_error(problem)
+            self._check()
+        else:
+            self._append(line)
+            self._noted_bytes += len(line)
+
+    def _append(self, note: Note) -> None:
+        if not self.is_on:
+            return
+        waiting_bytes = self._noted_bytes - self._thread.taken_bytes
+        if self._missed or len(self._notes) >= self.max_notes or waiting_bytes >= MAX_NOTED_BYTES:
             self._missed += 1
             self.left_out += 1
         else:
@@ -110,18 +175,28 @@ class DecisionRecorder:
         """The cache was changed by something else than what is noted: what exists is recorded as a new beginning."""
         self._begins_again = True
 
+    def _begin_segment_if_due(self) -> None:
+        thread = self._thread
+        if thread.problem is not None or thread.wants_segment or self._begins_again or self._missed:
+            self._begin_segment()
+
     def _begin_segment(self) -> None:
         self._check()
         if not self.is_on or self.scheduler is None or len(self._notes) > self.max_notes // 2:
             return
+        self._release()
         now = trio.current_time()
         if self._missed or self._begins_again:
             self._notes.append(Missed(now, self._missed))
         self._thread.wants_segment = self._begins_again = False
         self._missed = 0
+        self._encoder = self._new_encoder()
         self._notes.append(
             what_exists(self.scheduler, now=now, posix_seconds=self._posix_seconds(), configured=self._configured)
         )
+
+    def _new_encoder(self) -> ObjectEncoder:
+        return ObjectEncoder(self._redaction, MAX_TEMPLATES)  # the thread has the numbers before
 
     def _check(self) -> None:
         """End the recording if the thread could not write."""

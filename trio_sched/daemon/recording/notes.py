@@ -12,12 +12,12 @@ from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
-from trio_sched.recording.records import Configured, Decided, Forgotten, Missed, Permitted, Requeued, Reserved
+from trio_sched.recording.records import Configured, Missed
 
 
 @frozen(eq=False)
 class Batch:
-    """What a watch has delivered."""
+    """What a watch has delivered, of a kind that takes long to encode or all objects of a kind."""
 
     now: float
     kind: Watched
@@ -38,7 +38,8 @@ class SegmentBegins:
     nominated: Mapping[str, str] = field(factory=dict)
 
 
-Note = Batch | SegmentBegins | Configured | Decided | Forgotten | Missed | Permitted | Requeued | Reserved
+Note = bytes | Batch | SegmentBegins | Missed
+"""Nearly all are records as they are written: encoded at once they take half the time and hold nothing that is gone."""
 
 
 def what_exists(

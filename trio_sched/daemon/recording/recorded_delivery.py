@@ -25,7 +25,10 @@ class RecordedDelivery(Delivery):
 
     def pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
         """Take in what a watch of pods delivered."""
-        self.decisions.delivered(Batch(trio.current_time(), "Pod", batch))
+        if isinstance(batch, Changes):
+            self.decisions.pods_changed(trio.current_time(), batch.changes)
+        else:
+            self.decisions.delivered(Batch(trio.current_time(), "Pod", batch))
         super().pods_changed(batch)
 
     def nodes_changed(self, batch: Listed[Node] | Changes[Node]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Final
+
+_NOTHING: Final[list[tuple[int, int | float]]] = []
+"""Never changed: most decisions draw nothing."""
 
 
 class RecordedRandom(Random):
@@ -17,6 +20,8 @@ class RecordedRandom(Random):
 
     def take(self) -> list[tuple[int, int | float]]:
         """What was drawn since this was called last; see `trio_sched.recording.records.Decided.drawn`."""
+        if not self._drawn:
+            return _NOTHING
         drawn, self._drawn = self._drawn, []
         return drawn
 

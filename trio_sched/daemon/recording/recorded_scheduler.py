@@ -76,13 +76,15 @@ class RecordedScheduler(Scheduler):
         elif decision.diagnosis is not None:
             plugins = sorted(decision.diagnosis.unschedulable_plugins)
         now, drawn = trio.current_time(), self.rng.take()
-        self.decisions.note(Decided(now, info.uid, node, plugins, feasible, start, drawn, asked))
+        self.decisions.decided(Decided(now, info.uid, node, plugins, feasible, start, drawn, asked, False))
 
     def assume_and_reserve(
         self, pod: Pod, placed: ScheduleResult, *, now: float, trace: AttemptTrace | None = None
     ) -> PermitWait | SchedulingFailure | None:
         """Assume *pod* on the node that was chosen, run reserve and permit."""
         outcome = super().assume_and_reserve(pod, placed, now=now, trace=trace)
+        if outcome is None and self.decisions.reserved(pod.uid, placed.node_name):
+            return None
         text = BINDS if outcome is None else REFUSED
         if isinstance(outcome, PermitWait):
             text = WAITS

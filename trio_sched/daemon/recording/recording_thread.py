@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from attrs import define, field
@@ -16,16 +16,27 @@ from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.objects.changes import Listed
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.recording.folder import RecordingFolder
-from trio_sched.recording.records import Began, Changed, Ended, Existed, FirstList, Missed, Record
+from trio_sched.recording.object_encoder import ObjectEncoder
+from trio_sched.recording.records import (
+    Began,
+    Changed,
+    Ended,
+    Existed,
+    FirstList,
+    Missed,
+    Record,
+    Templates,
+    encode_record,
+)
 from trio_sched.recording.redaction import Redaction
 from trio_sched.recording.segments import SegmentWriter
 
-_POLL_SECONDS: Final = 0.1
-"""How often the thread looks for notes; waking it for each would cost the event loop more than the note."""
+_POLL_SECONDS: Final = 0.25
+"""How often the thread looks for notes: each time costs as much as some changes, and a crash loses what came since."""
 _BLOCK_BYTES: Final = 1 << 16
-"""From this size on a block is written: encoding it holds Python's lock, and what is not written is lost in a crash."""
-_RECORD_BYTES: Final = 64
-"""About what a record takes that has no objects."""
+"""From this size on a block is written."""
+PART: Final = 64
+"""So many objects are in a record at most: as many as API servers store make a block that can be read."""
 
 T = TypeVar("T")
 
@@ -36,6 +47,7 @@ class RecordingThread:
 
     Attributes:
         wants_segment: set by the thread when the segment is large enough; whoever appends a `SegmentBegins` resets it.
+        taken_bytes: how many bytes of notes are written.
         problem: why it has ended before it was closed; None as long as it has not.
     """
 
@@ -44,6 +56,7 @@ class RecordingThread:
     folder: RecordingFolder
     redaction: Redaction
     wants_segment: bool = field(default=False, init=False)
+    taken_bytes: int = field(default=0, init=False)
     problem: str | None = field(default=None, init=False)
     _has_asked: bool = field(default=False, init=False)
     """Whether another segment was wanted since this one began."""
@@ -51,6 +64,9 @@ class RecordingThread:
     """Whether notes are missing in this segment, so that the next one does not continue it."""
     _run_id: str = field(factory=lambda: uuid.uuid4().hex, init=False)
     _segment: SegmentWriter = field(init=False)
+    _encoder: ObjectEncoder = field(init=False)
+    _lines: list[bytes] = field(factory=list, init=False)
+    """The records of the next block."""
     _closing: threading.Event = field(factory=threading.Event, init=False)
     _ends_at: float = field(default=0.0, init=False)
     _thread: threading.Thread = field(init=False)
@@ -61,8 +77,7 @@ class RecordingThread:
         Raises:
             OSError: it cannot be created or written to.
         """
-        self._segment = self.folder.next_segment()
-        self._write_beginning(first)
+        self._begin_segment(first)
         # A thread that cannot write must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="recording of decisions", daemon=True)
         self._thread.start()
@@ -80,7 +95,7 @@ class RecordingThread:
             while not self._closing.wait(_POLL_SECONDS):
                 self._drain()
             self._drain()
-            self._end_segment([], self._ends_at)
+            self._end_segment(self._ends_at)
         except OSError as error:
             self.problem = error.strerror or str(error)
         except Exception as error:  # whatever is wrong here, scheduling goes on
@@ -88,83 +103,82 @@ class RecordingThread:
 
     def _drain(self) -> None:
         """Write the notes that there are."""
-        records: list[Record] = []
-        size = 0
-        while self.notes:
-            note = self.notes.popleft()
-            if isinstance(note, SegmentBegins):
-                self._next_segment(records, note)
-                records, size = [], 0
-                continue
-            if not isinstance(note, Batch):
-                records.append(note)
-                size += _RECORD_BYTES
-                self._has_gap |= isinstance(note, Missed)
-                continue
-            for record, record_bytes in self._records_of(note):
-                records.append(record)
-                size += record_bytes
-                if size >= _BLOCK_BYTES:
-                    self._segment.write(records)
-                    records, size = [], 0
-        if records:
-            self._segment.write(records)
+        notes, lines, size = self.notes, self._lines, 0
+        while notes:
+            note = notes.popleft()
+            if isinstance(note, bytes):
+                lines.append(note)
+                size += len(note)
+            elif isinstance(note, Batch):
+                self._add_batch(note)
+            elif isinstance(note, Missed):
+                self._add(note)
+                self._has_gap = True
+            else:
+                self._end_segment(note.now)
+                self._begin_segment(note)
+            if size >= _BLOCK_BYTES:
+                self._write()
+                self.taken_bytes += size
+                size = 0
+        self._write()
+        self.taken_bytes += size
         if self._segment.size >= self.folder.segment_bytes and not self._has_asked:
             self.wants_segment = self._has_asked = True
 
-    def _next_segment(self, records: list[Record], begins: SegmentBegins) -> None:
-        self._end_segment(records, begins.now)
-        self._segment = self.folder.next_segment()
-        self._has_asked = self._has_gap = False
-        self._write_beginning(begins)
+    def _add(self, record: Record) -> None:
+        self._lines.append(encode_record(record))
 
-    def _end_segment(self, records: list[Record], now: float) -> None:
-        self._segment.write(records if self._has_gap else [*records, Ended(now)])
+    def _write(self) -> None:
+        """Write the records that there are as a block."""
+        if self._lines:
+            self._segment.write(self._lines)
+            self._lines.clear()
+
+    def _end_segment(self, now: float) -> None:
+        if not self._has_gap:
+            self._add(Ended(now))
+        self._write()
         self._segment.close()
 
-    def _write_beginning(self, begins: SegmentBegins) -> None:
-        """What exists, in small blocks."""
-        write, now = self._segment.write, begins.now
-        write([Began(self._run_id, now, begins.posix_seconds, __version__)])
+    def _begin_segment(self, begins: SegmentBegins) -> None:
+        """Create a segment, and write what exists."""
+        self._segment = self.folder.next_segment()
+        self._has_asked = self._has_gap = False
+        self._encoder = ObjectEncoder(self.redaction)
+        self._add(Began(self._run_id, begins.now, begins.posix_seconds, __version__))
+        self._write()
         if begins.configured is not None:
-            write([begins.configured])
+            self._add(begins.configured)
         for kind, objects in begins.objects.items():
-            for part, _size in self._lists(now, kind, objects):
-                write([part])
-        write([Existed(list(begins.on_nodes), dict(begins.nominated))])
+            self._add_list(begins.now, kind, objects)
+        self._add(Existed(list(begins.on_nodes), dict(begins.nominated)))
+        self._write()
 
-    def _records_of(self, note: Batch) -> Iterator[tuple[Record, int]]:
-        """The records of a batch, each with about how many bytes it takes."""
+    def _add_batch(self, note: Batch) -> None:
+        """Make records of what a watch has delivered."""
         if isinstance(note.batch, Listed):
-            yield from self._lists(note.now, note.kind, note.batch.objects)
-        else:
-            name = str(note.kind)
-            changes = [self.redaction.encode_change(note.kind, change) for change in note.batch.changes]
-            for part, size in _parts(changes, _size_of_change):
-                yield Changed(note.now, name, part), size
+            self._add_list(note.now, note.kind, note.batch.objects)
+            return
+        for part in parts(note.batch.changes):
+            encoded = [self._encoder.encode_change(note.kind, change) for change in part]
+            self._add_templates()
+            self._add(Changed(note.now, str(note.kind), encoded))
 
-    def _lists(self, now: float, kind: Watched, objects: Iterable[Any]) -> Iterator[tuple[Record, int]]:
-        is_empty = True
-        for part, size in _parts((self.redaction.encode(kind, one) for one in objects), len):
-            yield FirstList(now, str(kind), part), size
-            is_empty = False
-        if is_empty:
-            yield FirstList(now, str(kind), []), _RECORD_BYTES
+    def _add_list(self, now: float, kind: Watched, objects: Sequence[Any]) -> None:
+        """Make records of all objects of a kind; one without objects says that there are none."""
+        for part in parts(objects) if objects else ((),):
+            encoded = [self._encoder.encode(kind, one) for one in part]
+            self._add_templates()
+            self._add(FirstList(now, str(kind), encoded))
+            self._write()
+
+    def _add_templates(self) -> None:
+        """What is new of the templates that the next record needs."""
+        if new := self._encoder.templates.take_new():
+            self._add(Templates(new))
 
 
-def _size_of_change(change: tuple[str, bytes]) -> int:
-    return len(change[1])
-
-
-def _parts(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[tuple[list[T], int]]:
-    """*items* in parts of about the size of a block, with the size of each."""
-    part: list[T] = []
-    size = 0
-    for item in items:
-        part.append(item)
-        size += size_of(item) + _RECORD_BYTES
-        if size >= _BLOCK_BYTES:
-            yield part, size
-            part, size = [], 0
-    if part:
-        yield part, size
+def parts(items: Sequence[T]) -> Iterable[Sequence[T]]:
+    """*items* in parts, which become a record each."""
+    return (items[at : at + PART] for at in range(0, len(items), PART))
