@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import trio
 from attrs import define, field
 
 from trio_sched.daemon.serving.messages import Request, refusal
@@ -27,10 +28,14 @@ class ServedPage:
         """Serve the page of the scheduler that is *assembly*; never returns."""
         from trio_sched.daemon.serving.pages.explain_page import ExplainPage
         from trio_sched.daemon.serving.pages.live.live_pages import LivePages  # only where a port is served
+        from trio_sched.daemon.serving.pages.liveness import Liveness
 
-        pages = LivePages(assembly, ExplainPage(assembly), kind="simulation")
+        liveness = Liveness(assembly)
+        pages = LivePages(assembly, ExplainPage(assembly, liveness.attempts_per_second), kind="simulation")
         self._routes = Routes(exact=pages.handlers())
-        await pages.run()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(liveness.run)
+            nursery.start_soon(pages.run)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
