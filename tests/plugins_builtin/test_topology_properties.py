@@ -37,8 +37,9 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.plugin_api import Code, CycleState, InterPodAffinityArgs, NodeColumns, PodTopologySpreadArgs
+from trio_sched.snapshot import topology_columns
 from trio_sched.snapshot.labels import affinity_terms, label_selection
-from trio_sched.snapshot.pod_counts import domain_counts, pod_index, term_index, topology_columns
+from trio_sched.snapshot.pod_counts import domain_counts, pod_index, term_index
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_profile

@@ -9,6 +9,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.serving.messages import Request
+from trio_sched.daemon.serving.pages.explain_page import ExplainPage
 from trio_sched.daemon.serving.pages.scheduler_pages import SchedulerPages
 from trio_sched.plugin_api import (
     Action,
@@ -565,7 +566,7 @@ async def test_pods_whose_turn_with_the_extenders_has_not_come_are_active(autoju
         assembly = cluster.scheduler.assembly
         queue = assembly.scheduler.queue
         assert (queue.sizes()["active"], len(queue.in_flight)) == (2, 1)
-        page = SchedulerPages(assembly).handlers()["/debug/scheduler/queue"]
+        page = SchedulerPages(assembly, ExplainPage(assembly, lambda: None)).handlers()["/debug/scheduler/queue"]
         waiting = json.loads((await page(Request(method="GET", path="", target=""))).body)["waitingForExtenders"]
         assert [(one["pod"], one["attempts"]) for one in waiting["items"]] == [("default/b", 0), ("default/c", 0)]
         await cluster.delete(pod("b"))

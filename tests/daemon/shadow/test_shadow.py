@@ -15,6 +15,7 @@ from trio.testing import MockClock
 
 from contrib.shadow.workload import IMPORTANT, mixed_node, mixed_pod
 from trio_sched.daemon.serving.messages import Request
+from trio_sched.daemon.serving.pages.explain_page import ExplainPage
 from trio_sched.daemon.serving.pages.scheduler_pages import SchedulerPages
 from trio_sched.engine.shadow.judgement import DecisionKind, JudgementClass
 from trio_sched.objects.pod import Pod
@@ -388,7 +389,9 @@ async def test_the_page_and_the_metric_show_what_was_compared(autojump_clock: Mo
         assembly = shadow.process.assembly
         assert assembly is not None
         path = "/debug/scheduler/shadow"
-        response = await SchedulerPages(assembly).handlers()[path](Request(method="GET", path=path, target=path))
+        response = await SchedulerPages(assembly, ExplainPage(assembly, lambda: None)).handlers()[path](
+            Request(method="GET", path=path, target=path)
+        )
         page: dict[str, Any] = json.loads(response.body)
         assert (page["decisions"], page["classes"]["differs"]) == (1, 1)
         assert page["notTheSame"]["items"][0]["pod"] == "default/p"
