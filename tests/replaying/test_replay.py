@@ -1,6 +1,5 @@
 """Recordings of clusters, replayed: the decisions are the same, or others for a reason."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 import trio
 from plugin_base import PluginBase
+from recorded_clusters import record
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.settings import DaemonSettings
@@ -16,28 +16,14 @@ from trio_sched.recording.folder import segment_paths
 from trio_sched.recording.records import Configured
 from trio_sched.replaying.replay import ReplayPlan, replay
 from trio_sched.replaying.results import ReplayResult
-from trio_sched.simulator import PretendExtender, jumping_clock, leaving, scoring
-from trio_sched.testing import VirtualCluster, namespace, node, pod, pod_group, replayed_cluster, virtual_cluster
+from trio_sched.simulator import PretendExtender, leaving, scoring
+from trio_sched.testing import VirtualCluster, namespace, node, pod, replayed_cluster
 from trio_sched.testing.cluster_settings import cluster_settings
-
-Fill = Callable[[VirtualCluster], Any]
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 """
-
-
-def record(folder: Path, fill: Fill, **options: Any) -> None:
-    """Record a cluster in which *fill* creates pods."""
-
-    async def run() -> None:
-        async with virtual_cluster(record=folder, seed=7, **options) as cluster:
-            await fill(cluster)
-            await cluster.settle()
-            await cluster.stop_scheduler()
-
-    trio.run(run, clock=jumping_clock())
 
 
 def assert_same(result: ReplayResult, decisions: int) -> None:
@@ -61,14 +47,7 @@ def test_decisions_are_the_same_each_time_ties_included(tmp_path: Path) -> None:
 
 def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
     record(tmp_path / "a", some_pods, nodes=9)
-
-    async def run() -> None:
-        async with virtual_cluster(record=tmp_path / "b", seed=8, nodes=9) as cluster:
-            await some_pods(cluster)
-            await cluster.settle()
-            await cluster.stop_scheduler()
-
-    trio.run(run, clock=jumping_clock())
+    record(tmp_path / "b", some_pods, nodes=9, seed=8)
     assert replayed_cluster(tmp_path / "a").digest != replayed_cluster(tmp_path / "b").digest
 
 
@@ -227,20 +206,6 @@ def test_decisions_with_extenders_are_made_again_without_asking_them(tmp_path: P
 async def few_pods(cluster: VirtualCluster) -> None:
     for number in range(6):
         await cluster.create(pod(f"p{number}", cpu="500m"))
-
-
-def test_pods_of_groups_are_counted_and_followed(tmp_path: Path) -> None:
-    async def fill(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_group("gang", min_count=2))
-        for number in range(2):
-            await cluster.create(pod(f"g{number}", cpu="1", group="gang"))
-        await cluster.settle()
-        await cluster.create(pod("alone", cpu="1"))
-
-    record(tmp_path, fill, nodes=2, gates={"GenericWorkload": True, "GangScheduling": True})
-    result = replayed_cluster(tmp_path)
-    assert dict(result.not_compared) == {"pods of pod groups": 2}
-    assert (result.decisions, result.differences) == (1, [])
 
 
 class Quotas(PluginBase):

@@ -360,7 +360,14 @@ def assemble(
     pod_groups = None
     if features.generic_workload:
         pod_groups = _pod_groups(
-            binding, preemption_executor, skip_pod_schedule, extender_scheduling, tracer, clients.main, features
+            binding,
+            preemption_executor,
+            skip_pod_schedule,
+            extender_scheduling,
+            tracer,
+            clients.main,
+            features,
+            decisions,
         )
     schedule_one = ScheduleOne(
         scheduler=scheduler,
@@ -477,6 +484,7 @@ def _pod_groups(
     tracer: AttemptTracer | None,
     client: KubeClient,
     features: Features,
+    decisions: DecisionRecorder | None,
 ) -> SchedulePodGroups:
     """What schedules pod groups, with the parts that schedule pods."""
     from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
@@ -491,29 +499,34 @@ def _pod_groups(
         object_cache=scheduler.object_cache,
         wall_clock=status_writer.wall_clock,
     )
-    return SchedulePodGroups(
-        scheduler=scheduler,
-        binding=binding,
-        failure_handler=binding.failure_handler,
-        waiting=binding.waiting,
-        status_writer=status_writer,
-        reporter=reporter,
-        preemption_executor=preemption_executor,
-        eviction=GangEviction(
+    parts: dict[str, Any] = {
+        "scheduler": scheduler,
+        "binding": binding,
+        "failure_handler": binding.failure_handler,
+        "waiting": binding.waiting,
+        "status_writer": status_writer,
+        "reporter": reporter,
+        "preemption_executor": preemption_executor,
+        "eviction": GangEviction(
             client=client,
             pool=status_writer.pool,
             recorder=recorder,
             status_writer=status_writer,
             reporter=reporter,
         ),
-        skip_pod_schedule=skip_pod_schedule,
-        by_placement=features.topology_aware_workload_scheduling,
-        preempts_for_groups=features.workload_aware_preemption,
-        preempts_in_background=features.scheduler_async_preemption,
-        metrics=binding.metrics,
-        tracer=tracer,
-        extender_scheduling=extender_scheduling,
-    )
+        "skip_pod_schedule": skip_pod_schedule,
+        "by_placement": features.topology_aware_workload_scheduling,
+        "preempts_for_groups": features.workload_aware_preemption,
+        "preempts_in_background": features.scheduler_async_preemption,
+        "metrics": binding.metrics,
+        "tracer": tracer,
+        "extender_scheduling": extender_scheduling,
+    }
+    if decisions is None:
+        return SchedulePodGroups(**parts)
+    from trio_sched.daemon.pod_groups.recorded_pod_groups import RecordedPodGroups
+
+    return RecordedPodGroups(**parts, decisions=decisions)
 
 
 def _shadow(settings: ShadowSettings, delivery: Delivery) -> Shadow:

@@ -106,6 +106,36 @@ class Decided(Struct, frozen=True, gc=False, tag="decided", array_like=True):
     """The pod was assumed on the node at once, and neither reserve nor permit objected; else `Reserved` follows."""
 
 
+class GroupTried(Struct, frozen=True, gc=False, tag="group", array_like=True):
+    """An attempt to find places for the pods of a group; what becomes of each follows."""
+
+    now: float
+    """When it began."""
+    key: str
+    """``namespace/name`` of the group."""
+    uids: list[str]
+    """The pods, in the order in which they were tried."""
+    places: list[tuple[str, list[str]]]
+    """For each pod that was tried the node, empty if there is none, and the plugins that rejected it, sorted; both if
+    it fits there once others are preempted."""
+    reason: str
+    """Of the group's condition after it, as if nothing were preempted for the group as a whole."""
+    message: str
+    start: int
+    """See `Decided`, as of *drawn*."""
+    drawn: list[tuple[int, int | float]]
+    is_undisturbed: bool
+    """Nothing else happened meanwhile, and no extender was asked."""
+
+
+class PlacesReleased(Struct, frozen=True, gc=False, tag="released", array_like=True):
+    """A gang that waits has held places for as long as it may."""
+
+    now: float
+    key: str
+    """``namespace/name`` of the gang."""
+
+
 class Reserved(Struct, frozen=True, gc=False, tag="reserved", array_like=True):
     """A pod was assumed on a node, and what reserve and permit said then, unless `Decided.binds` says it."""
 
@@ -170,6 +200,8 @@ Record = (
     | Changed
     | Existed
     | Decided
+    | GroupTried
+    | PlacesReleased
     | Reserved
     | Forgotten
     | Permitted

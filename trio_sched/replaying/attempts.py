@@ -25,7 +25,7 @@ from trio_sched.replaying.replayed_random import ReplayedRandom
 from trio_sched.replaying.results import Difference, ReplayResult
 from trio_sched.simulation.comparison import rejections, score_difference
 
-GROUPS: Final = "pods of pod groups"
+GROUPS: Final = "pods of pod groups, of whose attempt nothing is recorded"
 UNDECIDED: Final = "attempts without a decision: they began before the recording, or extenders had left no node"
 UNKNOWN: Final = "pods that the recording does not show"
 CHANGED_MEANWHILE: Final = "nominations of pods, while something else happened"
@@ -57,6 +57,7 @@ class Attempts:
         is_same_configuration: whether the same decisions are expected, those left to chance included.
         is_counted: whether a time, in seconds of the recorded clock, is one whose decisions are compared.
         posix: gives the POSIX seconds of such a time.
+        rng: what chance decides.
     """
 
     assembly: Assembly
@@ -67,13 +68,13 @@ class Attempts:
     posix: Callable[[float], float]
     records: int = 0
     """How many records were read."""
-    _rng: ReplayedRandom = field(factory=ReplayedRandom, init=False)
+    rng: ReplayedRandom = field(factory=ReplayedRandom, init=False)
     _under_way: dict[str, _Attempt] = field(factory=dict, init=False)
     _placed: dict[str, tuple[QueuedPodInfo, ScheduleResult]] = field(factory=dict, init=False)
     """Assumed pods that the API server has not confirmed."""
 
     def __attrs_post_init__(self) -> None:
-        self.assembly.scheduler.rng = self._rng
+        self.assembly.scheduler.rng = self.rng
 
     def node_given(self, uid: str) -> None:
         """The pod has a node, or is gone: nothing of its attempt is needed any more."""
@@ -86,23 +87,23 @@ class Attempts:
         """Decide again, and compare."""
         pod, scheduler = self.find_pod(record.uid), self.assembly.scheduler
         if pod is None or pod.scheduler_name not in scheduler.profiles:
-            self._skip(UNKNOWN if pod is None else NO_PROFILE, record.now)
+            self.skip(UNKNOWN if pod is None else NO_PROFILE, record.now)
             return
-        info = self._info(pod, record.now)
-        self._rng.load(record.drawn)
+        info = self.info(pod, record.now)
+        self.rng.load(record.drawn)
         scheduler.next_start_node_index = record.start
         if record.asked is None:
             decision = scheduler.decide(info)
         else:
             decision = scheduler.select_host_among(info, *_answers(record.asked))
-        self._under_way[record.uid] = _Attempt(info, decision, self.records)
+        self.under_way(info, decision)
         if self.is_counted(record.now):
             self._compare(pod, record, decision)
 
     def _compare(self, pod: Pod, record: Decided, decision: Decision) -> None:
         node = decision.node_name if isinstance(decision, ScheduleResult) else ""
-        recorded = _in_words(record.node, record.plugins)
-        replayed = _in_words(node, _plugins(decision))
+        recorded = in_words(record.node, record.plugins)
+        replayed = in_words(node, _plugins(decision))
         self.result.add(pod.key, self.posix(record.now), replayed)
         if recorded == replayed:
             return
@@ -113,20 +114,26 @@ class Attempts:
             if not self.is_same_configuration and _are_equal(explanation, record.node, node):
                 self.result.equally_good += 1
                 return
-        self._differs(pod, record.now, recorded, replayed, _why(explanation, record.node, node))
+        self.differs(pod.key, record.now, recorded, replayed, _why(explanation, record.node, node))
 
-    def _differs(self, pod: Pod, now: float, recorded: str, replayed: str, why: str = "") -> None:
+    def differs(self, subject: str, now: float, recorded: str, replayed: str, why: str = "") -> None:
+        """What was decided on *subject*, a pod or a pod group, is not what was recorded."""
         if self.is_counted(now):
             at = self.posix(now)
-            self.result.differs(Difference(pod=pod.key, at=at, recorded=recorded, replayed=replayed, why=why))
+            self.result.differs(Difference(pod=subject, at=at, recorded=recorded, replayed=replayed, why=why))
 
-    def _skip(self, reason: str, now: float) -> None:
+    def skip(self, reason: str, now: float) -> None:
+        """A decision cannot be compared."""
         if self.is_counted(now):
             self.result.not_compared[reason] += 1
 
-    def _info(self, pod: Pod, now: float) -> QueuedPodInfo:
+    def info(self, pod: Pod, now: float) -> QueuedPodInfo:
         """The pod as the queue knows it, or as if it had just been added."""
         return self.assembly.scheduler.queue.pop_specific(pod, now=now) or QueuedPodInfo(pod, now)
+
+    def under_way(self, info: QueuedPodInfo, decision: Decision | None) -> None:
+        """An attempt on a pod is under way, and *decision* is where it led; None if that is not known."""
+        self._under_way[info.uid] = _Attempt(info, decision, self.records)
 
     # --- what became of them ----------------------------------------------------------------------------------------
 
@@ -137,8 +144,8 @@ class Attempts:
             return
         attempt = self._under_way.pop(record.uid, None)
         if attempt is None:
-            self._skip(GROUPS if pod.group_key else UNDECIDED, record.now)
-            attempt = _Attempt(self._info(pod, record.now), None, self.records)
+            self.skip(GROUPS if pod.group_key else UNDECIDED, record.now)
+            attempt = _Attempt(self.info(pod, record.now), None, self.records)
         info, decision = attempt.info, attempt.decision
         if not isinstance(decision, ScheduleResult) or decision.node_name != record.node:
             decision = scheduler.decide_in_placement(info, frozenset({record.node}))
@@ -151,7 +158,7 @@ class Attempts:
         said = BINDS if outcome is None else WAITS if isinstance(outcome, PermitWait) else REFUSED
         if said != record.outcome:
             why = outcome.message if isinstance(outcome, SchedulingFailure) else ""
-            self._differs(pod, record.now, f"{record.node}: {record.outcome}", f"{record.node}: {said}", why)
+            self.differs(pod.key, record.now, f"{record.node}: {record.outcome}", f"{record.node}: {said}", why)
         self._follow_reservation(record, info, decision, outcome)
 
     def _follow_reservation(
@@ -165,7 +172,7 @@ class Attempts:
         if record.outcome == REFUSED:
             if not isinstance(outcome, SchedulingFailure):
                 scheduler.unreserve_and_forget(info.pod, placed)
-            self._under_way[record.uid] = _Attempt(info, None, self.records)
+            self.under_way(info, None)
             return
         if isinstance(outcome, SchedulingFailure):
             scheduler.assume(info.pod, placed)
@@ -196,7 +203,7 @@ class Attempts:
         else:
             info, placed = found
             scheduler.unreserve_and_forget(info.pod, placed)
-            self._under_way[record.uid] = _Attempt(info, None, self.records)
+            self.under_way(info, None)
 
     async def requeued(self, record: Requeued) -> None:
         """Find out what post_filter nominates the pod to, compare that, and put the pod back into the queue."""
@@ -205,8 +212,8 @@ class Attempts:
         if pod is None or pod.scheduler_name not in scheduler.profiles:
             return
         if attempt is None:
-            self._skip(GROUPS if pod.group_key else UNDECIDED, record.now)
-            attempt = _Attempt(self._info(pod, record.now), None, self.records)
+            self.skip(GROUPS if pod.group_key else UNDECIDED, record.now)
+            attempt = _Attempt(self.info(pod, record.now), None, self.records)
         elif isinstance(attempt.decision, SchedulingFailure):
             await self._compare_nomination(pod, attempt.info, attempt.decision, record, attempt.records)
         known = scheduler.cache.unassigned.get(pod.key)
@@ -225,16 +232,16 @@ class Attempts:
         if self.records != records + 1:
             steps.close()
             if record.nominated:
-                self._skip(CHANGED_MEANWHILE, record.now)
+                self.skip(CHANGED_MEANWHILE, record.now)
             return
-        self._rng.load(record.drawn)
+        self.rng.load(record.drawn)
         outcome = await run_steps(steps)
-        self._leave_victims()
+        self.leave_victims()
         if (outcome.nominated_node_name or "") != (record.nominated or ""):
             recorded, replayed = (_nomination(name) for name in (record.nominated, outcome.nominated_node_name))
-            self._differs(pod, record.now, recorded, replayed, outcome.message)
+            self.differs(pod.key, record.now, recorded, replayed, outcome.message)
 
-    def _leave_victims(self) -> None:
+    def leave_victims(self) -> None:
         """Nothing is deleted in a replay: the recording shows when the victims were."""
         executor = self.assembly.preemption_executor
         executor.count_as_requested()
@@ -257,7 +264,8 @@ def _plugins(decision: Decision) -> list[str]:
     return sorted(decision.diagnosis.unschedulable_plugins)
 
 
-def _in_words(node: str, plugins: list[str]) -> str:
+def in_words(node: str, plugins: list[str]) -> str:
+    """A decision on a pod."""
     return node or (f"rejected by {', '.join(plugins)}" if plugins else "failed")
 
 

@@ -25,14 +25,17 @@ from trio_sched.recording.records import (
     Existed,
     FirstList,
     Forgotten,
+    GroupTried,
     Missed,
     Permitted,
+    PlacesReleased,
     Record,
     Requeued,
     Reserved,
 )
 from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.attempts import Attempts
+from trio_sched.replaying.group_attempts import GroupAttempts
 from trio_sched.replaying.replayed_cluster import BadRecording, ReplayedCluster
 from trio_sched.replaying.results import ReplayResult
 from trio_sched.simulation.live.cluster_snapshot import assembled
@@ -171,6 +174,11 @@ class _Replay:
             if record.binds:
                 attempts.reserved(Reserved(record.now, record.uid, record.node, BINDS))
             self.plan.progress(self.result.decisions)
+        elif isinstance(record, GroupTried):
+            await GroupAttempts(attempts=attempts).tried(record)
+            self.plan.progress(self.result.decisions)
+        elif isinstance(record, PlacesReleased):
+            GroupAttempts(attempts=attempts).released(record)
         elif isinstance(record, Reserved):
             attempts.reserved(record)
         elif isinstance(record, Requeued):

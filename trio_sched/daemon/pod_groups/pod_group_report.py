@@ -67,7 +67,7 @@ class PodGroupReporter:
         if group is None:
             log.error("Failed to get PodGroup for status update", extra={"podGroup": key})
             return
-        wanted = _condition(result)
+        wanted = condition_of(result)
         current = self._current(group)
         if current is not None and current.status == "True" and wanted.status != "True":
             return
@@ -171,7 +171,8 @@ class PodGroupReporter:
                 return
 
 
-def _condition(result: GroupResult) -> PodGroupCondition:
+def condition_of(result: GroupResult) -> PodGroupCondition:
+    """The condition of a group after an attempt."""
     status = result.status
     if status is None:
         return PodGroupCondition(type=POD_GROUP_SCHEDULED, status="True", reason="Scheduled")

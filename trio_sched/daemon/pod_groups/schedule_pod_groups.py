@@ -115,7 +115,7 @@ class SchedulePodGroups:
     def give_up(self, now: float) -> None:
         """Release the places of gangs that have held them long enough; evict what is left of incomplete gangs."""
         for key in self.places.holds.take_expired(now):
-            self._release_places(key, now)
+            self.release_places(key, now)
         self.recovery.update(now)
         for key, pods in self.recovery.take_overdue(now):
             self.eviction.evict(key, pods)
@@ -124,7 +124,8 @@ class SchedulePodGroups:
         """When there may be something to do although no pod was added to the queue."""
         return max(min(self.recovery.next_check(), self.places.holds.next_check()), now + GANG_CHECK_SECONDS)
 
-    def _release_places(self, key: str, now: float) -> None:
+    def release_places(self, key: str, now: float) -> None:
+        """The gang called *key* has held places for long enough."""
         group, queue = self.scheduler.cache.groups.get(key), self.scheduler.queue
         for pod in () if group is None else group.unscheduled_pods:
             node_name = queue.nominator.node_of(pod.uid)
@@ -190,26 +191,13 @@ class SchedulePodGroups:
 
     async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> None:
         began, key = trio.current_time(), group.key
-        profile = self.scheduler.profiles[infos[0].pod.scheduler_name]
-        namespace, _slash, name = key.partition("/")
         if log.isEnabledFor(V3):
             log_line(log, V3, "Attempting to schedule pod group", {"podGroup": key})
         for info in infos:
             if self.tracer is not None:
                 info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
-        extenders = self.extender_scheduling
-        cycle = PodGroupCycle(
-            scheduler=self.scheduler,
-            profile=profile,
-            infos=infos,
-            group=PodGroupInfo(namespace, name, tuple(info.pod for info in infos)),
-            by_placement=self.by_placement,
-            is_extended=(lambda _pod: False) if extenders is None else extenders.extenders.is_interested,
-        )
-        call_extenders: CallExtenders | None = None if extenders is None else extenders.ask_for_group
-        observe = self._observer(profile.name)
-        with self.preemption_executor.holding([info.uid for info in infos]) as preemptions:
-            result = await run_group_steps(cycle.run(), call_extenders=call_extenders, observe=observe)
+        cycle = self.cycle(key, infos)
+        result, preemptions = await self.find_places(cycle)
         self.metrics.group_algorithm.observe(trio.current_time() - began)
         if result.waiting_on_preemption:
             result = await self._preempt(result, preemptions)
@@ -217,6 +205,28 @@ class SchedulePodGroups:
             result = await self._preempt_for_group(cycle, result)
         self._submit(key, cycle, result, nursery)
         self._report(key, cycle, result, began)
+
+    def cycle(self, key: str, infos: list[QueuedPodInfo]) -> PodGroupCycle:
+        """An attempt to schedule *infos*, pods of the group called *key* that have the same profile."""
+        namespace, _slash, name = key.partition("/")
+        extenders = self.extender_scheduling
+        return PodGroupCycle(
+            scheduler=self.scheduler,
+            profile=self.scheduler.profiles[infos[0].pod.scheduler_name],
+            infos=infos,
+            group=PodGroupInfo(namespace, name, tuple(info.pod for info in infos)),
+            by_placement=self.by_placement,
+            is_extended=(lambda _pod: False) if extenders is None else extenders.extenders.is_interested,
+        )
+
+    async def find_places(self, cycle: PodGroupCycle) -> tuple[GroupResult, list[HeldPreemption]]:
+        """Find out whether the group of *cycle* fits; nothing comes of it yet, nor of the preemptions that it needs."""
+        extenders = self.extender_scheduling
+        call_extenders: CallExtenders | None = None if extenders is None else extenders.ask_for_group
+        with self.preemption_executor.holding([info.uid for info in cycle.infos]) as preemptions:
+            observe = self._observer(cycle.profile.name)
+            result = await run_group_steps(cycle.run(), call_extenders=call_extenders, observe=observe)
+        return result, preemptions
 
     def _observer(self, profile: str) -> ObserveCall:
         measured = self.scheduler.measurements.profiles[profile]

@@ -64,6 +64,7 @@ class DecisionRecorder:
     _encoder: ObjectEncoder = field(init=False)
     """Of the changes of pods in this segment."""
     _noted_bytes: int = field(default=0, init=False)
+    _count: int = field(default=0, init=False)
     _held: Decided | None = field(default=None, init=False)
     """The last decision, until it is known whether the pod is reserved at once."""
     _missed: int = field(default=0, init=False)
@@ -143,6 +144,11 @@ class DecisionRecorder:
         self._release()
         self._write(record)
 
+    def count_notes(self) -> int:
+        """How many notes were taken, or would have been, so far."""
+        self._release()
+        return self._count
+
     def _release(self) -> None:
         if self._held is not None:
             self._write(self._held)
@@ -164,6 +170,7 @@ class DecisionRecorder:
     def _append(self, note: Note) -> None:
         if not self.is_on:
             return
+        self._count += 1
         waiting_bytes = self._noted_bytes - self._thread.taken_bytes
         if self._missed or len(self._notes) >= self.max_notes or waiting_bytes >= MAX_NOTED_BYTES:
             self._missed += 1
