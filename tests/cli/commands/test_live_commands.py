@@ -1,0 +1,179 @@
+"""`trio-sched ui` and `trio-sched top` with a running trio-sched, over connections of their own."""
+
+import io
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from random import Random
+
+import httpx
+import pytest
+import trio
+from attrs import evolve
+from daemon_clients import one_for_all
+from real_time_daemon import daemon_settings, free_port, node_manifests
+from rich.console import Console
+
+from contrib.scenarios.pending_causes import pod
+from trio_sched.cli.commands import top, ui
+from trio_sched.cli.commands.live_scheduler import NotShown
+from trio_sched.cli.commands.page_proxy import PageProxy
+from trio_sched.cli.commands.running_scheduler import scheduler_connection
+from trio_sched.cli.commands.top_screen import age, screen
+from trio_sched.cli.main import main
+from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.config.load import load_configuration
+from trio_sched.daemon import supervisor
+from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.live_page.reader import LiveReader
+from trio_sched.simulator import ApiServer, InProcessTransport, populate, wall_clock
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+"""
+USER = ConnectionSettings(server="https://api.test", token="t")
+
+
+@asynccontextmanager
+async def running_scheduler(*, allowed: tuple[str, ...] = ("*",)) -> AsyncGenerator[ConnectionSettings, None]:
+    """A scheduler with three nodes and a pod that is too large for them."""
+    api = ApiServer(now=wall_clock)
+    populate(api, [*node_manifests(3), pod("huge", requests={"cpu": "640"})])
+    port, stop = free_port(), trio.Event()
+    serving = ServingSettings(
+        bind_address="127.0.0.1", port=port, authorization=AuthorizationSettings(always_allow_paths=allowed)
+    )
+    settings = evolve(daemon_settings(load_configuration(CONFIGURATION)), serving=serving)
+    async with connect(
+        ConnectionSettings(server="http://api.test"), qps=-1, transport=InProcessTransport(api)
+    ) as client:
+        assembly = assemble(settings, one_for_all(client), random=Random(0), wall_clock=partial(datetime.now, UTC))
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(partial(supervisor.run_daemon, assembly, stop=stop))
+                await assembly.synced.wait()
+                while not assembly.scheduler.queue.unschedulable:
+                    await trio.lowlevel.checkpoint()
+                yield scheduler_connection(f"https://127.0.0.1:{port}", USER, ca_file=None, insecure=True)
+                stop.set()
+
+
+async def test_the_page_is_there_at_an_address_that_nobody_can_guess() -> None:
+    async with running_scheduler() as there, connect(there, qps=-1) as client, trio.open_nursery() as nursery:
+        proxy = PageProxy(client, "secret")
+        url = await nursery.start(ui._serve, proxy, 0)
+        base = url.removesuffix("/secret/ui")
+        assert url == f"{base}/secret/ui"
+        async with httpx.AsyncClient(timeout=20) as browser:
+            page = await browser.get(url)
+            assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+            assert "script-src 'self'" in page.headers["content-security-policy"]
+            found = (await browser.get(f"{url}/pods", params={"query": "huge"})).json()
+            assert [one["queue"] for one in found["pods"]] == ["unschedulable"]
+            assert (await browser.get(f"{url}/node?name=x")).json() == {"error": "there is no such node"}
+            async with browser.stream("GET", f"{url}/stream") as stream:
+                lines = stream.aiter_lines()
+                data = [line async for line in _until_data(lines)][-1]
+            assert json.loads(data.removeprefix("data: "))["nodes"]["name"] == ["n0", "n1", "n2"]
+            for path in ("/ui", "/other/ui", "/secret/metrics", "/secret/uix", "/secret/ui/../metrics"):
+                assert (await browser.get(f"{base}{path}")).status_code == 404
+            assert (await browser.post(url)).status_code == 405
+            rebound = await browser.get(url, headers={"Host": "evil.test"})
+            assert rebound.status_code == 404
+        nursery.cancel_scope.cancel()
+
+
+async def _until_data(lines: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+    async for line in lines:
+        yield line
+        if line.startswith("data: "):
+            return
+
+
+async def test_top_prints_one_screen_where_the_output_is_no_terminal() -> None:
+    printed = io.StringIO()
+    console = Console(file=printed, width=120, highlight=False, markup=False)
+    async with running_scheduler() as there:
+        await top._follow(there, partial(top._show, console, None), False)
+    text = printed.getvalue()
+    assert "scheduler default-scheduler  3 nodes" in text
+    assert "pending: unschedulable 1" in text
+    assert "Insufficient cpu" in text
+    assert "default/huge" in text
+
+
+async def test_without_the_right_it_is_said_which_one_it_is() -> None:
+    async with running_scheduler(allowed=("/healthz",)) as there:
+        with pytest.raises(
+            NotShown, match=r"does not show its page: 40[13] .*the right to get the paths /ui and /ui/\*"
+        ):
+            await top._follow(there, lambda _reader, _problem: None, False)
+        with pytest.RaisesGroup(NotShown, flatten_subgroups=True):
+            await ui._show(there, 0, False)
+
+
+def test_one_screen_has_room_for_all_and_shows_hostile_names_as_text() -> None:
+    reader = LiveReader()
+    many = range(3000)
+    reader.names = {"source": {"kind": "scheduler", "name": "\x1b[31ms"}, "zones": ["[red]z"], "pools": [""]}
+    reader.nodes = {
+        n: {"zone": 0, "pool": 0, "cpu": 990, "memory": 500, "pods": 3, "pod_limit": 110, "name": f"n{n}"} for n in many
+    }
+    row = {"namespace": "d", "queue": 2, "priority": 0, "since": 1.0, "attempts": 1, "cause": 0}
+    reader.pending = {n: {**row, "name": f"p{n}\x1b]0;x\x07"} for n in many}
+    reader.causes = [{"id": 0, "text": "no\nroom", "plugins": ["A"], "count": 3000}]
+    reader.time = 100_000.0
+    reader.summary = {
+        "nodes": 3000,
+        "nodes_not_ready": 1,
+        "nodes_cordoned": 0,
+        "cpu": [1000, 4000],
+        "memory": [1 << 30, 4 << 30],
+        "pods": [9000, 330_000],
+        "queues": [0, 0, 3000, 0, 0, 0, 0],
+        "binds_per_second": 1.5,
+        "bind_p50": 0.012,
+        "bind_p99": None,
+        "leader": None,
+        "configuration": {"name": "defaults", "error": "bad"},
+        "watches": [{"kind": "Pod", "state": "down", "age": 70}],
+    }
+    printed = io.StringIO()
+    Console(file=printed, width=80, highlight=False, emoji=False, markup=False).print(screen(reader, 30))
+    text = printed.getvalue()
+    assert len(text.splitlines()) <= 30
+    assert not {"\x1b", "\x07"} & set(text)
+    for shown in ("[red]z", "Pod down for 1m", "not reloaded: bad", "p50 12ms p99 -", "cpu 1/4 (25%)", "1d", "99%"):
+        assert shown in text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(-1, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (90_000, "1d")])
+def test_ages_are_short(seconds: float, text: str) -> None:
+    assert age(seconds) == text
+
+
+@pytest.mark.parametrize("command", ["ui", "top"])
+def test_an_address_that_is_none_is_an_error(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: object
+) -> None:
+    config = f"{tmp_path}/config"
+    with open(config, "w") as file:
+        file.write(
+            json.dumps(
+                {
+                    "current-context": "c",
+                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                    "clusters": [{"name": "c", "cluster": {"server": "https://api.test"}}],
+                    "users": [{"name": "u", "user": {"token": "t"}}],
+                }
+            )
+        )
+    assert main([command, "--from", "http://x", "--kubeconfig", config]) != ExitCode.OK
+    assert "write https://HOST:PORT" in capsys.readouterr().err
