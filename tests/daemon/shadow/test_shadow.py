@@ -389,9 +389,8 @@ async def test_the_page_and_the_metric_show_what_was_compared(autojump_clock: Mo
         assembly = shadow.process.assembly
         assert assembly is not None
         path = "/debug/scheduler/shadow"
-        response = await SchedulerPages(assembly, ExplainPage(assembly, lambda: None)).handlers()[path](
-            Request(method="GET", path=path, target=path)
-        )
+        pages = SchedulerPages(assembly, ExplainPage(assembly, lambda: None))
+        response = await pages.handlers()[path](Request(method="GET", path=path, target=path))
         page: dict[str, Any] = json.loads(response.body)
         assert (page["decisions"], page["classes"]["differs"]) == (1, 1)
         assert page["notTheSame"]["items"][0]["pod"] == "default/p"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from trio_sched.go.text import printable
 from trio_sched.live_page.reader import LiveReader, Row
-from trio_sched.objects.amount_text import amount_text
+from trio_sched.objects.amounts.amount_text import amount_text
 
 _QUEUES: Final = ("active", "backoff", "unschedulable", "gated", "on permit", "binding", "gang")
 _BAR: Final = 10
