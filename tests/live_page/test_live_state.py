@@ -112,6 +112,19 @@ async def test_a_pod_that_waits_is_shown_where_it_waits_and_why() -> None:
         assert 0 < pending["default/huge"]["since"] < shown.sequence + state.time
 
 
+async def test_of_pods_that_the_same_plugins_refuse_for_different_reasons_each_counts_for_its_own() -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=1, memory="1Gi")]) as cluster:
+        for number in range(3):
+            await cluster.create(pod(f"cpu-{number}", cpu=2))
+        for number in range(2):
+            await cluster.create(pod(f"memory-{number}", memory="2Gi"))
+        await trio.sleep(10)
+        state = state_of(cluster)
+        refresh(state)
+        counts = {one["text"]: one["count"] for one in snapshot(state).causes}
+        assert counts == {"Insufficient cpu": 3, "Insufficient memory": 2}
+
+
 async def test_nothing_is_sent_where_nothing_has_changed() -> None:
     async with virtual_cluster(nodes=3) as cluster:
         await cluster.create(pod("huge", cpu=100))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import Any, Final
 
@@ -60,12 +60,21 @@ class Causes:
         message = self.message_of(info.pod)
         return self._number((frozenset(info.rejectors), self._shortened(message))) if message else None
 
-    def refresh(self, delta: dict[str, Any]) -> None:
-        """Count some more pods, and put all causes into *delta* if they have changed."""
-        if self._counting is None:
-            self._counting = self._count()
-        if next(self._counting, self) is self:
-            self._counting = None
+    def refresh(self, delta: dict[str, Any], counts: Mapping[int, int] | None = None) -> None:
+        """Count pods, and put all causes into *delta* if they have changed.
+
+        Args:
+            delta: what has changed.
+            counts: how many pods wait for each; None: some more are counted, of those that the same plugins refuse
+                only one by its reasons.
+        """
+        if counts is not None:
+            self._counts, self._counting = dict(counts), None
+        else:
+            if self._counting is None:
+                self._counting = self._count()
+            if next(self._counting, self) is self:
+                self._counting = None
         shown = self.shown()
         if shown != self._sent:
             self._sent = delta["causes"] = shown

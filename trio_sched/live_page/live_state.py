@@ -69,7 +69,7 @@ class LiveState:
         yield
         yield from self.pending.refresh(changes)
         yield
-        self.causes.refresh(changes)
+        self.causes.refresh(changes, None if self.pending.left_out else self.pending.causes_shown())
         summary = self._summary()
         if different := {name: value for name, value in summary.items() if self.summary.get(name) != value}:
             changes["summary"] = different

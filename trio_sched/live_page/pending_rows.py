@@ -6,6 +6,7 @@ when its pod is in another part of the queue, and otherwise every few times.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import filterfalse, islice, takewhile
@@ -112,6 +113,12 @@ class PendingRows:
         gone = [row.fixed[0] for row in removed if row.changing]
         if changes := _without_empty({"added": _listed(added), "removed": gone, "changed": changed}):
             delta["pending"] = changes
+
+    def causes_shown(self) -> Counter[int]:
+        """How many rows have each cause."""
+        position = _CHANGING.index("cause")
+        found = (row.changing[position] for row in self._rows.values() if row.changing)
+        return Counter(cause for cause in found if cause is not None)
 
     def shown(self) -> dict[str, list[Any]]:
         """All rows as columns."""
