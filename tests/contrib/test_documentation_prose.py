@@ -92,9 +92,8 @@ def flags() -> set[str]:
     for lazy in COMMANDS.values():
         command = lazy.load()
         for one in [command, *(command.commands.values() if isinstance(command, click.Group) else ())]:
-            found |= {
-                name.lstrip("-") for option in one.params if isinstance(option, click.Option) for name in option.opts
-            }
+            options = [option for option in one.params if isinstance(option, click.Option)]
+            found |= {name.lstrip("-") for option in options for name in (*option.opts, *option.secondary_opts)}
     return found
 
 

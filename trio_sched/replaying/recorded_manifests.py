@@ -162,6 +162,21 @@ class RecordedManifests:
         return fields
 
 
+def write_manifests(folder: Path, path: Path) -> dict[str, int]:
+    """Write the cluster of the recording in *folder* as JSON lines; returns `RecordedManifests.left_out`.
+
+    Raises:
+        NotARecording: it is none, or a file cannot be read.
+        BadRecording: a record cannot be what a scheduler has written.
+        OSError: the file cannot be written.
+    """
+    recorded = RecordedManifests()
+    recorded.read(folder)
+    with path.open("wb") as file:
+        file.writelines(msgspec.json.encode(one) + b"\n" for one in recorded.manifests())
+    return recorded.left_out
+
+
 def _priority_classes(pods: Iterable[Json]) -> Iterator[Json]:
     """The priority classes that *pods* name: no scheduler reads these, but an API server does not do without."""
     seen: set[str] = set()

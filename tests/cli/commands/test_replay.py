@@ -108,3 +108,37 @@ def test_the_cluster_is_written_for_simulations(
     assert main(["simulate", "-f", str(path)]) == 0
     assert "3 pods, 2 nodes: 3 placed" in capsys.readouterr().out
     assert main(["replay", str(recording), "--manifests", str(tmp_path / "gone" / "file")]) == 3
+
+
+def test_another_configuration_is_simulated_beside_the_recorded_one(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other.yaml").write_text(MOST_ALLOCATED)
+    arguments = ["replay", str(recording), "--config", str(tmp_path / "other.yaml")]
+    capsys.readouterr()
+    assert main(arguments) == 1
+    shown = capsys.readouterr().out
+    assert "The recorded cluster, simulated:" in shown
+    assert "as recorded" in shown
+    assert "Moved: 3 pods" in shown
+    assert main([*arguments, "-o", "json"]) == 1
+    outcome = json.loads(capsys.readouterr().out)["outcome"]
+    assert {(one["pod"], one["first"], one["second"]) for one in outcome["moved"]} == {
+        (f"shop/p{number}", "large", "small") for number in range(3)
+    }
+    assert main([*arguments, "--no-outcome"]) == 1
+    assert "simulated" not in capsys.readouterr().out
+    assert main(["replay", str(recording), "--outcome"]) == 3
+    assert "give the other one with --config" in capsys.readouterr().err
+
+
+def test_a_configuration_that_cannot_be_simulated_is_replayed_all_the_same(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extenders = "extenders: [{urlPrefix: 'http://extender.test', prioritizeVerb: prioritize, weight: 1}]"
+    (tmp_path / "other.yaml").write_text(f"{MOST_ALLOCATED}{extenders}\n")
+    capsys.readouterr()
+    assert main(["replay", str(recording), "--config", str(tmp_path / "other.yaml")]) == 1
+    captured = capsys.readouterr()
+    assert "3 decisions, 0 the same, 3 different" in captured.out
+    assert "Warning: the recorded cluster is not simulated: extenders cannot be asked" in captured.err

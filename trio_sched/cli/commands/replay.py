@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 import tempfile
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
+from attrs import define, field
 
-from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.commands.progress import Progress, shown_progress
 from trio_sched.cli.commands.simulation_options import echo_data, one_error, read_time, set_up_log, settings_of
 from trio_sched.cli.flags.cluster_options import FileName
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand
+from trio_sched.cli.process.terminal import answer_console
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.errors import TrioSchedError
 from trio_sched.recording.records import Configured
-from trio_sched.replaying.recorded_manifests import RecordedManifests
-from trio_sched.replaying.replay import ReplayPlan, SettingsOf, replay
+from trio_sched.replaying.recorded_manifests import write_manifests
+from trio_sched.replaying.replay import ReplayPlan, replay
 from trio_sched.replaying.report import as_data, as_lines
+from trio_sched.replaying.simulated_outcomes import compare_simulated
+from trio_sched.simulation.comparison import Comparison
+from trio_sched.simulation.report.comparison_text import comparison_as_data, comparison_as_tables
 
 _DIFFERENT: Final = 1
 
@@ -66,6 +71,13 @@ _DIFFERENT: Final = 1
     help="Decide nothing, but write the cluster to this file, as manifests whose pods come when they came.",
 )
 @click.option("--pods", "every_pod", is_flag=True, help="List every decision that is another one.")
+@click.option(
+    "--outcome/--no-outcome",
+    "shows_outcome",
+    default=None,
+    help="With --config or --feature-gates, also simulate the recorded cluster as it was and with these, and show "
+    "latency, utilisation and preemptions of both, as compare does; on by default.",
+)
 @plugin_options
 @click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
@@ -80,14 +92,15 @@ def replay_command(
     output: str,
     manifests: Path | None,
     every_pod: bool,
+    shows_outcome: bool | None,
     verbosity: int,
     **options: Any,
 ) -> int:
     """Make the decisions again that --record has written to DIR, each in the state of the cluster of its moment.
 
     Without --config they must be the same; with it, or with other plugins, those are shown that would have been others.
-    What follows from a decision is always what was recorded. The exit code is 0 if all are the same, 1 if some are
-    others, and 3 if something is wrong.
+    What follows from a decision is always what was recorded; what would have become of the cluster is simulated. The
+    exit code is 0 if all decisions are the same, 1 if some are others, and 3 if something is wrong.
     """
     set_up_log(verbosity)
     with one_error():
@@ -95,22 +108,35 @@ def replay_command(
             _write_manifests(folder, manifests)
             return ExitCode.OK
         selection = selection_of(options)
+        has_other = config is not None or feature_gates is not None
+        if shows_outcome and not has_other:
+            raise click.UsageError("--outcome compares two configurations; give the other one with --config")
+        comparison: Comparison | None = None
         with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
+            settings = _Settings(config, feature_gates, selection, Path(scratch))
             progress.begin("decisions made again")
             plan = ReplayPlan(
                 folder=folder,
-                settings_of=_settings_of(config, feature_gates, selection, Path(scratch)),
-                is_same_configuration=config is None and feature_gates is None and not selection.has_files,
+                settings_of=settings,
+                is_same_configuration=not has_other and not selection.has_files,
                 from_seconds=-math.inf if begins is None else begins.timestamp(),
                 until_seconds=math.inf if ends is None else ends.timestamp(),
                 progress=lambda decisions: progress.count(decisions, decisions),
             )
             result = replay(plan)
+            if has_other and shows_outcome is not False and result.first_at is not None:
+                comparison = _simulate(folder, settings, result.first_at, progress)
         if output == "table":
             for line in as_lines(result, every_pod=every_pod):
                 click.echo(line)
+            if comparison is not None:
+                console, names = answer_console(), ("as recorded", str(config or feature_gates))
+                console.print("\nThe recorded cluster, simulated:")
+                for part in comparison_as_tables(comparison, names, every_pod=every_pod):
+                    console.print(part)
         else:
-            echo_data(as_data(result), output)
+            outcome = {} if comparison is None else {"outcome": comparison_as_data(comparison)}
+            echo_data({**as_data(result), **outcome}, output)
     if verify and not result.is_complete:
         return ExitCode.NO_ANSWER
     return _DIFFERENT if result.different else ExitCode.OK
@@ -123,33 +149,73 @@ def _write_manifests(folder: Path, path: Path) -> None:
         TrioSchedError: it is no recording.
         click.ClickException: the file cannot be written.
     """
-    recorded = RecordedManifests()
-    recorded.read(folder)
     try:
-        with path.open("wb") as file:
-            file.writelines(msgspec.json.encode(one) + b"\n" for one in recorded.manifests())
+        left_out = write_manifests(folder, path)
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from error
-    for kind, count in recorded.left_out.items():
+    for kind, count in left_out.items():
         click.echo(f"Warning: left out: {count} {kind}, whose contents are not recorded", err=True)
 
 
-def _settings_of(
-    config: Path | None, feature_gates: str | None, selection: PluginSelection, scratch: Path
-) -> SettingsOf:
-    """What to schedule with, given what was recorded."""
+@define(eq=False)
+class _Settings:
+    """What to schedule with, given what was recorded.
 
-    def settings(recorded: Configured) -> DaemonSettings:
-        gates = feature_gates
-        if gates is None:
-            gates = ",".join(f"{name}={str(value).lower()}" for name, value in sorted(recorded.gates.items()))
-        if config is not None:
-            return settings_of(config, gates, selection)
-        file = scratch / "recorded.yaml"
+    Attributes:
+        first: what was recorded first.
+    """
+
+    config: Path | None
+    feature_gates: str | None
+    selection: PluginSelection
+    scratch: Path
+    first: Configured | None = field(default=None, init=False)
+
+    def __call__(self, recorded: Configured) -> DaemonSettings:
+        """The given configuration and gates, or else those of *recorded*.
+
+        Raises:
+            ConfigError: they cannot be used.
+        """
+        self.first = self.first or recorded
+        gates = _gates(recorded) if self.feature_gates is None else self.feature_gates
+        return (
+            self._recorded(recorded, gates) if self.config is None else settings_of(self.config, gates, self.selection)
+        )
+
+    def as_recorded(self, recorded: Configured) -> DaemonSettings:
+        """Those of *recorded*.
+
+        Raises:
+            ConfigError: they cannot be used.
+        """
+        return self._recorded(recorded, _gates(recorded))
+
+    def _recorded(self, recorded: Configured, gates: str) -> DaemonSettings:
+        file = self.scratch / "recorded.yaml"
         file.write_text(recorded.configuration, encoding="utf-8")
         try:
-            return settings_of(file, gates, selection)
+            return settings_of(file, gates, self.selection)
         except ConfigError as error:
             raise error.within("the recorded configuration cannot be used; give one with --config: ") from error
 
-    return settings
+
+def _gates(recorded: Configured) -> str:
+    return ",".join(f"{name}={str(value).lower()}" for name, value in sorted(recorded.gates.items()))
+
+
+def _simulate(folder: Path, settings: _Settings, first_at: float, progress: Progress) -> Comparison | None:
+    """The recorded cluster with both configurations; None, with a warning, if it cannot be simulated."""
+    assert settings.first is not None, "something was decided"
+    try:
+        return compare_simulated(
+            folder,
+            (settings.as_recorded(settings.first), settings(settings.first)),
+            begins=datetime.fromtimestamp(first_at, UTC),
+            scratch=settings.scratch,
+            begin=progress.begin,
+            count=progress.count,
+        )
+    except TrioSchedError as problem:
+        click.echo(f"Warning: the recorded cluster is not simulated: {problem}", err=True)
+        return None
