@@ -174,3 +174,14 @@ def test_adding_a_known_node_is_an_update(cache: Cache) -> None:
     cache.add_node(node("a", cpu="64"))
     assert NodeColumns(cache.table).allocatable[0].tolist() == [64000, 4000]
     assert cpu(cache)["a"] == 1000
+
+
+def test_the_pods_on_nodes_are_told_in_their_order_and_which_of_them_are_assumed(cache: Cache) -> None:
+    for number in range(4):
+        cache.assume(pod(f"p{number}", uid=f"u{number}"), "a")
+    cache.add(pod("p2", uid="u2", node_name="a"))
+    assert list(cache.uids()) == ["u0", "u1", "u2", "u3"]
+    assert cache.assumed_uids() == {"u0", "u1", "u3"}
+    cache.forget("u0")
+    assert cache.assumed_uids() == {"u1", "u3"}
+    assert Cache().assumed_uids() == set()

@@ -50,7 +50,7 @@ def test_overheads_get_runtime_classes(tmp_path: Path) -> None:
     pods = [encoder.encode("Pod", pod(f"p{number}", overhead={"cpu": f"{number // 2}"})) for number in range(4)]
     segment = folder.next_segment()
     records = [Began("run", 0.0, 0.0, "1"), Templates(encoder.templates.take_new()), FirstList(0.0, "Pod", pods)]
-    segment.write([encode_record(one) for one in (*records, Existed([], {}))])
+    segment.write([encode_record(one) for one in (*records, Existed({}))])
     segment.close()
     found = manifests_of(tmp_path)
     names = [found["Pod", f"p{number}"]["spec"]["runtimeClassName"] for number in range(4)]

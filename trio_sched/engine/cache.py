@@ -13,7 +13,8 @@ Columns follow every step, so the next pod is decided on what is true now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
+from itertools import islice
 
 from attrs import define, field
 from msgspec import structs
@@ -44,6 +45,7 @@ class CachedPod:
 
     pod_info: PodInfo
     node_name: str
+    """Never another one: a pod that gets another node is another `CachedPod`."""
     assumed: bool
 
     @property
@@ -79,6 +81,15 @@ class Cache:
 
     def __iter__(self) -> Iterator[CachedPod]:
         return iter(self._pods.values())
+
+    def uids(self) -> KeysView[str]:
+        """The pods on nodes, in the order in which they came."""
+        return self._pods.keys()
+
+    def assumed_uids(self) -> set[str]:
+        """The pods that are assumed: nearly always among the newest, so that few are looked at."""
+        newest_first = (uid for uid, one in reversed(self._pods.items()) if one.assumed)
+        return set(islice(newest_first, self.assumed_count))
 
     def get(self, uid: str) -> CachedPod | None:
         """The pod *uid*, if it is on a node."""

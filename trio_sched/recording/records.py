@@ -63,11 +63,16 @@ PATCHED: Final = "PATCHED"
 """A pod was modified: a `trio_sched.recording.pod_patch.PodPatch`."""
 
 
+class OnNodes(Struct, frozen=True, gc=False, tag="on nodes", array_like=True):
+    """Pods on nodes when a segment began."""
+
+    pods: list[tuple[str, str, bool]]
+    """UID, node, whether it is assumed; all such records together in the order of the cache."""
+
+
 class Existed(Struct, frozen=True, gc=False, tag="existed", array_like=True):
     """The end of what existed when a segment began: what the objects themselves do not show."""
 
-    on_nodes: list[tuple[str, str, bool]]
-    """The pods on nodes in the order of the cache: UID, node, whether it is assumed."""
     nominated: dict[str, str]
     """UID of a pod → the node that it is nominated to."""
 
@@ -198,6 +203,7 @@ Record = (
     | Templates
     | FirstList
     | Changed
+    | OnNodes
     | Existed
     | Decided
     | GroupTried

@@ -27,6 +27,7 @@ from trio_sched.recording.records import (
     Forgotten,
     GroupTried,
     Missed,
+    OnNodes,
     Permitted,
     PlacesReleased,
     Record,
@@ -189,6 +190,8 @@ class _Replay:
             attempts.permitted(record)
         elif isinstance(record, FirstList):
             self.result.changes += self._cluster.listed(record)
+        elif isinstance(record, OnNodes):
+            self._cluster.on_nodes(record)
         elif isinstance(record, Existed):
             self._cluster.existed(record)
         elif isinstance(record, Missed):

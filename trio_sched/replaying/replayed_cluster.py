@@ -20,7 +20,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.sharing import share_pod
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.recording.pod_patch import PodPatch, patched
-from trio_sched.recording.records import PATCHED, Changed, Existed, FirstList
+from trio_sched.recording.records import PATCHED, Changed, Existed, FirstList, OnNodes
 
 
 class BadRecording(TrioSchedError):
@@ -86,6 +86,7 @@ class ReplayedCluster:
     """Objects of kinds that no plugin reads: one of a configuration that comes later may, and lists them before."""
     _beginning: list[FirstList] | None = field(factory=list, init=False)
     """What existed at the beginning, until all of it is known."""
+    _on_nodes: list[tuple[str, str, bool]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         assembly, delivery = self.assembly, self.assembly.delivery
@@ -198,12 +199,16 @@ class ReplayedCluster:
         beginning, self._beginning = self._beginning or [], None
         for part in beginning:
             self.listed(part)
-        self._place(record)
+        self._place(record.nominated)
 
-    def _place(self, record: Existed) -> None:
+    def on_nodes(self, record: OnNodes) -> None:
+        """Remember which pods there were on nodes at the beginning."""
+        self._on_nodes += record.pods
+
+    def _place(self, nominated: Mapping[str, str]) -> None:
         """Put the pods on their nodes in the order of the cache that was recorded, and the others into the queue."""
         scheduler, handlers = self.assembly.scheduler, self.assembly.event_handlers
-        for uid, node, is_assumed in record.on_nodes:
+        for uid, node, is_assumed in self._on_nodes:
             pod = self.pods.get(uid)
             if pod is None:
                 continue
@@ -214,6 +219,7 @@ class ReplayedCluster:
                     scheduler.cache.add(pod)
             except CacheError as problem:
                 raise BadRecording(f"the recording has a pod twice: {problem}") from problem
+        self._on_nodes.clear()
         now = 0.0
         for pod in self.pods.values():
             if pod.node_name or pod.scheduler_name not in scheduler.profiles:
@@ -222,7 +228,7 @@ class ReplayedCluster:
                 scheduler.cache.put_unassigned(pod)
             else:
                 handlers.pod_changed(Change("ADDED", None, pod), now=now)
-        for uid, node in record.nominated.items():
+        for uid, node in nominated.items():
             if uid in self.pods:
                 scheduler.queue.nominator.add(self.pods[uid], node)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
 
+from trio_sched.engine.cache import CachedPod
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.node import Node
@@ -26,16 +27,30 @@ class Batch:
 
 @frozen(eq=False, kw_only=True)
 class SegmentBegins:
-    """Another segment begins, with what exists now; objects are immutable, so references to them are enough."""
+    """Another segment begins, with what exists now; objects are immutable, so references to them are enough.
+
+    It holds up the event loop for about a millisecond where there are 50,000 pods: what can be made later is made of it
+    by the thread.
+    """
 
     now: float
     posix_seconds: float
     configured: Configured | None
     objects: Mapping[Watched, Sequence[Any]] = field(factory=dict)
     """Nodes in the order of their rows, pods, and the kinds that plugins read."""
-    on_nodes: Sequence[tuple[str, str, bool]] = ()
-    """See `trio_sched.recording.records.Existed`, as of *nominated*."""
+    uids_on_nodes: Sequence[str] = ()
+    """The pods on nodes in the order of the cache."""
+    on_nodes: Sequence[CachedPod] = ()
+    """The same; only their nodes stay as they are."""
+    assumed: Collection[str] = frozenset()
+    """The UIDs of those that are assumed."""
     nominated: Mapping[str, str] = field(factory=dict)
+    """UID → the node that a pod is nominated to."""
+
+    def placements(self) -> Iterator[tuple[str, str, bool]]:
+        """The pods on nodes, as `trio_sched.recording.records.OnNodes` has them."""
+        for uid, one in zip(self.uids_on_nodes, self.on_nodes, strict=True):
+            yield uid, one.node_name, uid in self.assumed
 
 
 Note = bytes | Batch | SegmentBegins | Missed
@@ -55,6 +70,8 @@ def what_exists(
         posix_seconds=posix_seconds,
         configured=configured,
         objects={**others, "Node": nodes, "Pod": pods},
-        on_nodes=[(one.pod.uid, one.node_name, one.assumed) for one in cache],
+        uids_on_nodes=list(cache.uids()),
+        on_nodes=list(cache),
+        assumed=cache.assumed_uids(),
         nominated={uid: node for node, there in scheduler.queue.nominator.nodes.items() for uid in there},
     )

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from attrs import define, field
@@ -24,6 +25,7 @@ from trio_sched.recording.records import (
     Existed,
     FirstList,
     Missed,
+    OnNodes,
     Record,
     Templates,
     encode_record,
@@ -37,6 +39,8 @@ _BLOCK_BYTES: Final = 1 << 16
 """From this size on a block is written."""
 PART: Final = 64
 """So many objects are in a record at most: as many as API servers store make a block that can be read."""
+_PLACEMENTS: Final = 1000
+"""So many pods on nodes are in a record at most: encoding it holds Python's lock."""
 
 T = TypeVar("T")
 
@@ -152,7 +156,11 @@ class RecordingThread:
             self._add(begins.configured)
         for kind, objects in begins.objects.items():
             self._add_list(begins.now, kind, objects)
-        self._add(Existed(list(begins.on_nodes), dict(begins.nominated)))
+        placements = begins.placements()
+        while part := list(islice(placements, _PLACEMENTS)):
+            self._add(OnNodes(part))
+            self._write()
+        self._add(Existed(dict(begins.nominated)))
         self._write()
 
     def _add_batch(self, note: Batch) -> None:
