@@ -46,6 +46,10 @@ class Causes:
     queue: SchedulingQueue
     message_of: Callable[[Pod], str]
     """Returns what was said of the pod's last attempt; empty if nothing was."""
+    counts_active: bool = False
+    """Whether pods of the active queue are counted, too."""
+    active: int = field(init=False, default=0)
+    """How many of these have a cause, as of the last count."""
     _numbers: dict[Cause, int] = field(init=False, factory=dict)
     _short: dict[str, str] = field(init=False, factory=dict)
     """Messages that were shortened."""
@@ -90,15 +94,18 @@ class Causes:
         backing_off = self.queue.backing_off
         groups = list(self.queue.unschedulable.groups())
         single = [*backing_off.pod_backoff_q.unordered(), *backing_off.pod_error_backoff_q.unordered()]
+        active = self.queue.active.unordered() if self.counts_active else []
         alike = ((next(iter(group.pods.values()), None), len(group.pods)) for group in groups)
         counts: dict[int, int] = {}
-        for position, (info, pods) in enumerate(chain(alike, zip(single, repeat(1))), start=1):
+        active_with_cause = 0
+        for position, (info, pods) in enumerate(chain(alike, zip([*single, *active], repeat(1))), start=1):
             number = None if info is None else self.of(info)
             if number is not None:
                 counts[number] = counts.get(number, 0) + pods
+                active_with_cause += position > len(groups) + len(single)
             if position % _COUNTED_TOGETHER == 0:
                 yield
-        self._counts = counts
+        self._counts, self.active = counts, active_with_cause
 
     def _number(self, cause: Cause) -> int:
         found = self._numbers.get(cause)

@@ -17,6 +17,8 @@ from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.vocabulary import CPU_ROW, MEMORY_ROW
 
 VERSION: Final = 1
+CLUSTER: Final = "cluster"
+"""The kind of a source whose pods are scheduled elsewhere: their conditions say why they wait."""
 _gating_plugin = attrgetter("gating_plugin")
 
 
@@ -55,8 +57,9 @@ class LiveState:
     def __attrs_post_init__(self) -> None:
         source = self.source
         self.nodes = NodeRows(source.scheduler.cache.table)
-        self.causes = Causes(source.scheduler.queue, source.message_of)
-        self.pending = PendingRows(source.scheduler, source.on_permit, self.causes)
+        is_elsewhere = source.kind == CLUSTER
+        self.causes = Causes(source.scheduler.queue, source.message_of, counts_active=is_elsewhere)
+        self.pending = PendingRows(source.scheduler, source.on_permit, self.causes, scheduled_elsewhere=is_elsewhere)
 
     def refresh(self, delta: dict[str, Any]) -> Iterator[None]:
         """Look at everything, and put what has changed into *delta*, which stays empty if nothing has.
@@ -117,10 +120,11 @@ class LiveState:
         gates = [plugin for plugin in map(_gating_plugin, queue.unschedulable.values()) if plugin]
         gangs = gates.count(GANG_PLUGIN)
         on_permit = len(self.source.on_permit)
+        refused = min(self.causes.active, len(queue.active))
         return [
-            len(queue.active) + len(queue.set_aside),
+            len(queue.active) + len(queue.set_aside) - refused,
             len(queue.backing_off),
-            len(queue.unschedulable) - len(gates),
+            len(queue.unschedulable) - len(gates) + refused,
             len(gates) - gangs,
             on_permit,
             max(scheduler.cache.assumed_count - on_permit, 0),

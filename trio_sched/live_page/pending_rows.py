@@ -68,6 +68,8 @@ class PendingRows:
     on_permit: Container[str]
     """The UIDs of the pods that wait on permit."""
     causes: Causes
+    scheduled_elsewhere: bool = False
+    """Whether another process tries the pods, so that active ones with a cause are unschedulable."""
     now: float = 0.0
     """Stands for the creation of pods that do not tell theirs; seconds since 1970."""
     _rows: dict[str, _Row] = field(init=False, factory=dict)
@@ -243,7 +245,10 @@ class PendingRows:
             where = GANG
         if info is None:
             return where, 0, None, node
-        return where, info.attempts, self.causes.of(info), node
+        cause = self.causes.of(info)
+        if self.scheduled_elsewhere and where == ACTIVE and cause is not None:
+            where = UNSCHEDULABLE
+        return where, info.attempts, cause, node
 
 
 def _compare(row: _Row, before: tuple[Any, ...], changed: dict[str, list[list[Any]]]) -> None:

@@ -28,11 +28,11 @@ from trio_sched.go.text import printable_lines
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.explanations import Explanation, explain_pods
 from trio_sched.simulation.history import History
+from trio_sched.simulation.live_pages.served_page import PAGE_PATH, ServedPage
 from trio_sched.simulation.missed_events import missed_events
 from trio_sched.simulation.outcome import Outcome, is_decided, read_outcome
 from trio_sched.simulation.own_claims import OwnClaims
 from trio_sched.simulation.provisioners import DoubtfulProvisioners
-from trio_sched.simulation.served_page import PAGE_PATH, ServedPage
 from trio_sched.simulation.simulated_cluster import run_cluster, same_order
 from trio_sched.simulation.stall_detector import StallDetector
 from trio_sched.simulation.units import duration

@@ -19,7 +19,7 @@ from rich.console import Console
 from contrib.scenarios.pending_causes import pod
 from trio_sched.cli.commands import top, ui
 from trio_sched.cli.commands.live_scheduler import NotShown
-from trio_sched.cli.commands.page_proxy import PageProxy
+from trio_sched.cli.commands.local_page import LocalPage, SchedulerProxy
 from trio_sched.cli.commands.running_scheduler import scheduler_connection
 from trio_sched.cli.commands.top_screen import age, screen
 from trio_sched.cli.main import main
@@ -28,9 +28,11 @@ from trio_sched.config.load import load_configuration
 from trio_sched.daemon import supervisor
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
+from trio_sched.embedded import EmbeddedCaller
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.live_page.reader import LiveReader
+from trio_sched.simulation.live_pages.followed_cluster import followed_cluster
 from trio_sched.simulator import ApiServer, InProcessTransport, populate, wall_clock
 
 CONFIGURATION = """
@@ -67,8 +69,7 @@ async def running_scheduler(*, allowed: tuple[str, ...] = ("*",)) -> AsyncGenera
 
 async def test_the_page_is_there_at_an_address_that_nobody_can_guess() -> None:
     async with running_scheduler() as there, connect(there, qps=-1) as client, trio.open_nursery() as nursery:
-        proxy = PageProxy(client, "secret")
-        url = await nursery.start(ui._serve, proxy, 0)
+        url = await nursery.start(ui.serve_page, LocalPage(SchedulerProxy(client), "secret"), 0)
         base = url.removesuffix("/secret/ui")
         assert url == f"{base}/secret/ui"
         async with httpx.AsyncClient(timeout=20) as browser:
@@ -109,14 +110,43 @@ async def test_top_prints_one_screen_where_the_output_is_no_terminal() -> None:
     assert "default/huge" in text
 
 
+async def test_a_cluster_is_shown_without_a_scheduler_of_ours() -> None:
+    api = ApiServer(now=wall_clock)
+    refused = pod("huge", requests={"cpu": "640"})
+    message = "0/3 nodes are available: 3 Insufficient cpu."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    refused["status"] = {"phase": "Pending", "conditions": [condition]}
+    populate(api, [*node_manifests(3), refused, pod("new"), pod("there", nodeName="n1")])
+    connection = ConnectionSettings(server="http://api.test")
+    caller = EmbeddedCaller(api, connection.server)
+    printed = io.StringIO()
+    console = Console(file=printed, width=120, highlight=False, markup=False)
+    settings = daemon_settings(load_configuration(CONFIGURATION))
+    cluster = followed_cluster(settings, connection, caller=caller)
+    with trio.fail_after(60):
+        await top._follow_cluster(cluster, partial(top._show, console, None), False)
+        async with followed_cluster(settings, connection, caller=caller) as pages, trio.open_nursery() as nursery:
+            url = await nursery.start(ui.serve_page, LocalPage(ui.answer_here(pages), "secret"), 0)
+            async with httpx.AsyncClient(timeout=20) as browser:
+                explained = (await browser.get(f"{url}/pod?namespace=default&name=huge")).json()
+            nursery.cancel_scope.cancel()
+    text = printed.getvalue()
+    assert "cluster default-scheduler  3 nodes" in text
+    assert "pending: active 1  unschedulable 1" in text
+    assert "- binds/s  to bind p50 - p99 -" in text
+    assert "1     Insufficient cpu" in text
+    assert "pods 1/" in text
+    assert explained["cause"]["reasons"] == ["InsufficientCPU"]
+
+
 async def test_without_the_right_it_is_said_which_one_it_is() -> None:
     async with running_scheduler(allowed=("/healthz",)) as there:
         with pytest.raises(
             NotShown, match=r"does not show its page: 40[13] .*the right to get the paths /ui and /ui/\*"
         ):
             await top._follow(there, lambda _reader, _problem: None, False)
-        with pytest.RaisesGroup(NotShown, flatten_subgroups=True):
-            await ui._show(there, 0, False)
+        with pytest.raises(NotShown, match="the right to get the paths"):
+            await ui._show_scheduler(there, 0, False)
 
 
 def test_one_screen_has_room_for_all_and_shows_hostile_names_as_text() -> None:

@@ -1,19 +1,19 @@
-"""``trio-sched top``: a running trio-sched in the terminal, live."""
+"""``trio-sched top``: a running trio-sched, or a cluster, in the terminal, live."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import trio
 from rich.console import Console
 from rich.live import Live
 
-from trio_sched.cli.commands.live_scheduler import NotShown, connection_of, refused, scheduler_options
+from trio_sched.cli.commands.live_scheduler import NotShown, connection_of, followed, refused, scheduler_options
 from trio_sched.cli.commands.simulation_options import one_error, set_up_log
 from trio_sched.cli.commands.top_screen import screen
 from trio_sched.cli.process.exit_code import ExitCode
@@ -23,6 +23,9 @@ from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError, KubeClientError
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.live_page.reader import LiveReader
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.serving.pages.live.live_pages import LivePages
 
 _AGAIN_SECONDS: Final = 1.0
 """After the end of a stream."""
@@ -36,14 +39,14 @@ Show = Callable[[LiveReader, str], None]
 """Shows what is read, and why it is not up to date."""
 
 
-@click.command(cls=AnswerCommand, short_help="Show a running trio-sched in the terminal, live.")
+@click.command(cls=AnswerCommand, short_help="Show a running trio-sched, or a cluster, in the terminal, live.")
 @scheduler_options
 @click.option("--once", is_flag=True, help="Print one screen and end; so it is where the output is no terminal.")
 def top(once: bool, **options: Any) -> ExitCode:
-    """Show a running trio-sched on one screen: nodes by pool, causes of pending pods, the queue, live.
+    """Show a running trio-sched, or a cluster, on one screen, live: nodes by pool, causes of pending pods, the queue.
 
-    It is asked with the credentials of your kubeconfig, which takes the right to get the paths /ui and /ui/*. Ctrl-C
-    ends it.
+    With --from the scheduler is asked with the credentials of your kubeconfig, which takes the right to get the paths
+    /ui and /ui/*; else the cluster is, which takes those to list and watch pods and nodes. Ctrl-C ends it.
     """
     set_up_log(0)
     console = answer_console()
@@ -51,8 +54,14 @@ def top(once: bool, **options: Any) -> ExitCode:
     with one_error():
         connection = connection_of(options)
         live = Live(console=console, screen=True, auto_refresh=False) if is_live else None
-        with live or nullcontext():
-            trio.run(_follow, connection, partial(_show, console, live), is_live)
+        show = partial(_show, console, live)
+        if connection is None:
+            cluster = followed(options)
+            with live or nullcontext():
+                trio.run(_follow_cluster, cluster, show, is_live)
+        else:
+            with live or nullcontext():
+                trio.run(_follow, connection, show, is_live)
     return ExitCode.OK
 
 
@@ -61,6 +70,19 @@ def _show(console: Console, live: Live | None, reader: LiveReader, problem: str)
         console.print(screen(reader, _LINES, problem))
     else:
         live.update(screen(reader, console.height, problem), refresh=True)
+
+
+async def _follow_cluster(cluster: AbstractAsyncContextManager[LivePages], show: Show, is_live: bool) -> None:
+    """Show the cluster: until cancelled, or once."""
+    async with cluster as pages:
+        while True:  # streams end from time to time
+            reader = LiveReader()
+            async with aclosing(pages.streams.events(is_zipped=False)) as stream:
+                async for received in stream:
+                    if reader.take(received):
+                        show(reader, "")
+                        if not is_live:
+                            return
 
 
 async def _follow(connection: ConnectionSettings, show: Show, is_live: bool) -> None:

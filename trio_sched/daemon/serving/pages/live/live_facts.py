@@ -11,7 +11,7 @@ from attrs import define, field
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.metrics.series.scheduler_series import POINTS
 from trio_sched.engine.hooks.histogram import Histogram
-from trio_sched.live_page.live_state import LiveSource
+from trio_sched.live_page.live_state import CLUSTER, LiveSource
 from trio_sched.live_page.rates import Buckets, Counters, RecentRates
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import parse_time
@@ -78,13 +78,21 @@ class LiveFacts:
 
     def facts(self) -> dict[str, Any]:
         """The entries as they are now."""
+        if self.kind == CLUSTER:
+            unknown = (*self.count()[1], "leader", "configuration")
+            return {**dict.fromkeys(unknown), "watches": self._watches(), "paused": False}
         return {
-            **self._rates.add(counters_of(self.assembly)),
+            **self.count()[1],
             "leader": self._leader(),
             "configuration": self._configuration(),
-            "watches": [self._watch(reflector) for reflector in self.assembly.watches.reflectors],
+            "watches": self._watches(),
             "paused": False,
         }
+
+    def count(self) -> tuple[Counters, dict[str, float | None]]:
+        """What was counted up to now, and the rates and quantiles that come of it; to be called now and then."""
+        counters = counters_of(self.assembly)
+        return counters, self._rates.add(counters)
 
     def reloads(self) -> list[dict[str, Any]]:
         """The last reloads, the oldest first; of one that failed the reason."""
@@ -125,6 +133,9 @@ class LiveFacts:
             "loaded": round(assembly.started_at if not worked else self.wall_time(worked[-1])),
             "error": assembly.reloads.last_problem,
         }
+
+    def _watches(self) -> list[dict[str, Any]]:
+        return [self._watch(reflector) for reflector in self.assembly.watches.reflectors]
 
     def _watch(self, reflector: Any) -> dict[str, Any]:
         is_fresh = reflector.is_up_to_date

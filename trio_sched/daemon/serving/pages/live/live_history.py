@@ -7,7 +7,7 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from trio_sched.daemon.serving.pages.live.live_facts import LiveFacts, counters_of, plugin_times
+from trio_sched.daemon.serving.pages.live.live_facts import LiveFacts, plugin_times
 from trio_sched.live_page.history import STEP_SECONDS, History
 
 
@@ -22,7 +22,8 @@ class LiveHistory:
         """Count; never returns."""
         while True:
             assembly = self.facts.assembly
-            self._history.add(self.facts.now(), counters_of(assembly), assembly.scheduler.queue.sizes())
+            counters, _rates = self.facts.count()  # those of the next reader need a beginning
+            self._history.add(self.facts.now(), counters, assembly.scheduler.queue.sizes())
             await trio.sleep(STEP_SECONDS)
 
     def shown(self) -> dict[str, Any]:
