@@ -82,7 +82,7 @@ class Page:
             raise PageError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    async def until(self, expression: str, seconds: float = 8.0) -> Any:
+    async def until(self, expression: str, seconds: float = 20.0) -> Any:
         """Wait until *expression* holds, and return its value."""
         return await self.evaluate(_WAIT % (1000 * seconds, expression))
 

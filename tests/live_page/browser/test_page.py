@@ -31,6 +31,23 @@ FRAMES = """new Promise((resolve) => {
   requestAnimationFrame(next);
 })"""
 """How long 120 frames took, in milliseconds."""
+LAID_OUT = """(async () => {
+  const { layOut } = await import(new URL("ui/node_layout.js", location.href));
+  return [[1, 1, 1], [60, 3, 20], [500, 40, 1], [5000, 3, 100], [15000, 3, 3]].map(([count, zones, pools]) => {
+    const rows = Array.from({ length: count }, (_, row) => row);
+    const nodes = {
+      length: count, name: rows.map(String), zone: rows.map((row) => row % zones),
+      pool: rows.map((row) => Math.floor(row / zones) % pools),
+    };
+    const names = (prefix, length) => Array.from({ length }, (_, i) => prefix + i);
+    const made = layOut({ nodes, zones: names("z", zones), pools: names("p", pools) }, 980, 650);
+    const bottom = Math.max(...made.groups.map((group) => group.y + group.height));
+    const right = Math.max(...made.groups.map((group) => group.x + group.perRow * made.cellWidth));
+    const isAll = new Set(made.groups.flatMap((group) => group.rows)).size === count;
+    return [isAll && bottom < 651 && right < 981, made.groups.length, made.cellWidth * made.cellHeight];
+  });
+})()"""
+"""For numbers of nodes, zones and pools: whether all are within the room, how many groups, how large a cell is."""
 PANEL = "document.querySelector('#panel[open]').innerText"
 
 with_browser = pytest.mark.skipif(
@@ -225,13 +242,17 @@ async def test_large_clusters_are_drawn_at_once_and_without_stutter(tmp_path: Pa
     async with chromium(tmp_path) as page, served(fake) as url:
         await page.size(1366, 768)
         await page.open(url)
-        first = await page.until(FIRST_PICTURE, seconds=20)
+        first = await page.until(FIRST_PICTURE)
         busy = await _busy_seconds(page)
         frames = sorted(await page.evaluate(FRAMES))
         busy = 1000 * (await _busy_seconds(page) - busy) / len(frames)
         middle, slow = frames[len(frames) // 2], frames[len(frames) * 95 // 100]
         print(f"first picture {first:.0f} ms, work {busy:.1f} ms per frame, frames {middle:.1f} ms, p95 {slow:.1f} ms")
         # Goals are 1000 and 16 ms; the machine does other things, too, and draws without a graphics card.
+        laid_out = await page.evaluate(LAID_OUT)
+        assert [is_within for is_within, _, _ in laid_out] == [True] * 5
+        assert [groups for _, groups, _ in laid_out] == [1, 60, 40, 3, 9]
+        assert min(size for _, _, size in laid_out[:4]) > 80
         assert first < 5000
         assert busy < 50
         assert page.problems == []

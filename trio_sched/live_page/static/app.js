@@ -100,8 +100,8 @@ function showPage() {
   shownPage = page;
   map.focus(node);
   if (!page) return panel.close();
-  const slash = pod.indexOf("/");
-  if (pod) panel.open(pod, podPage(pod.slice(0, slash), pod.slice(slash + 1), address));
+  const [namespace, name] = pod.includes("/") ? pod.split("/") : ["default", pod];
+  if (pod) panel.open(pod, podPage(namespace, name, address));
   else panel.open(node, nodePage(node, cluster, address));
 }
 

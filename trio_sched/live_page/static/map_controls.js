@@ -10,11 +10,15 @@ const OFF = 14;
 
 export class MapControls {
   #tip = byId("tip");
+  #pointed = { row: -1 };
 
   constructor(cluster, address, map) {
     Object.assign(this, { cluster, address, map });
     cluster.addEventListener("change", (change) => {
       if (change.isWhole) this.#measures();
+      // Under the pointer may be another node now, or other numbers.
+      if (change.isLayout) this.#tip.hidden = true;
+      else if (!this.#tip.hidden && change.rows.has(this.#pointed.row)) this.#point(this.#pointed);
       const isEmpty = !cluster.nodes.length;
       byId("no-nodes").hidden = !isEmpty;
       if (isEmpty) setText(byId("no-nodes"), "There are no nodes: pods wait until one is added.");
@@ -36,13 +40,14 @@ export class MapControls {
     const { cluster } = this;
     const { nodes, zones, pools } = cluster;
     const place = [zones[nodes.zone[row]], pools[nodes.pool[row]]].filter(Boolean).join(" / ");
+    const amount = ` (${count(nodes.pods[row])} of ${count(nodes.pod_limit[row])})`;
     const shares = measuresOf(cluster).slice(1).map((measure) => [measure, shareOf(cluster, measure)(row)]);
     return [
       nodes.name[row],
       [place, stateOf(nodes.flags[row])].filter(Boolean).join(" · "),
       ...shares
         .filter(([, share]) => !Number.isNaN(share))
-        .map(([{ title, key }, share]) => `${title} ${percent(share)}${key === "pods" ? ` (${count(nodes.pods[row])} of ${count(nodes.pod_limit[row])})` : ""}`),
+        .map(([{ title, key }, share]) => `${title} ${percent(share)}${key === "pods" ? amount : ""}`),
     ];
   }
 
@@ -51,8 +56,9 @@ export class MapControls {
       byId("measures"),
       ...measuresOf(this.cluster).map((measure, index) => {
         const title = `Colour by ${measure.words}${index < 9 ? ` (${index + 1})` : ""}`;
-        const shortcut = index < 9 ? String(index + 1) : null;
-        return element("button", { type: "button", title, "aria-keyshortcuts": shortcut, "data-measure": measure.key, onclick: () => this.choose(index) }, measure.title);
+        const attributes = { "data-measure": measure.key, "aria-keyshortcuts": index < 9 ? String(index + 1) : null };
+        const onclick = () => this.choose(index);
+        return element("button", { type: "button", title, onclick, ...attributes }, measure.title);
       }),
     );
     this.#press();
@@ -81,7 +87,8 @@ export class MapControls {
     this.#press();
   }
 
-  #point({ row, x, y }) {
+  #point(pointed) {
+    const { row, x, y } = (this.#pointed = pointed);
     this.#tip.hidden = row < 0;
     if (row < 0) return;
     const [name, ...lines] = this.words(row);

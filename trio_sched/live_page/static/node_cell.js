@@ -7,7 +7,8 @@ import { stepOf, STEPS } from "./colours.js";
 import { percent } from "./format.js";
 
 const NAME = { width: 50, height: 24 };
-const BARS_HEIGHT = 44;
+const WORDS_HEIGHT = 30;
+const BAR_HEIGHT = 5;
 
 /** A context's rectangle in whole pixels, so that edges are sharp, with a gap to the next cell. */
 export function rectangle(x, y, width, height) {
@@ -99,19 +100,20 @@ export class CellPainter {
     context.font = "600 11px system-ui, sans-serif";
     if (isOneLine) context.fillText(value, x + width - valueWidth - 6, y + 4);
     else context.fillText(value + (nodes.flags[row] & CORDONED ? " cordoned" : ""), x + 4, y + 17);
-    if (height >= BARS_HEIGHT && !(nodes.flags[row] & NOT_READY)) this.#bars(row, x + 4, y + height, width - 8);
+    const most = Math.floor((height - WORDS_HEIGHT) / BAR_HEIGHT);
+    if (most > 0 && !(nodes.flags[row] & NOT_READY)) this.#bars(row, most, x + 4, y + height, width - 8);
     context.restore();
   }
 
   /** CPU, memory, pods and the first devices, from top to bottom. */
-  #bars(row, x, bottom, width) {
+  #bars(row, most, x, bottom, width) {
     const { context, cluster } = this;
     const nodes = cluster.nodes;
     const shares = [nodes.cpu[row], nodes.memory[row], (1000 * nodes.pods[row]) / nodes.pod_limit[row]];
     for (let device = 0; device < Math.min(cluster.devices.length, 2); device++) shares.push(nodes[`device_${device}`][row]);
-    const known = shares.filter((share) => Number.isFinite(share)).slice(0, 4);
+    const known = shares.filter((share) => Number.isFinite(share)).slice(0, most);
     known.forEach((share, index) => {
-      const top = bottom - 5 * (known.length - index) - 1;
+      const top = bottom - BAR_HEIGHT * (known.length - index) - 1;
       context.globalAlpha = 0.25;
       context.fillRect(x, top, width, 3);
       context.globalAlpha = 0.9;

@@ -1,11 +1,12 @@
 // Where the cells of nodes are: zones side by side and one below the other, the pools of a zone within it, so that the
-// cells are as large as the room allows.
+// cells are as large as the room allows. Where labels of many zones or pools would take the room, there are fewer.
 
 const LABEL = 17;
 const GAP = 10;
 const LEAST = 2;
 const LEAST_ZONE = 130; // pixels, for its label
 const STRETCH = 1.5;
+const WORTH_OF_DETAIL = 0.25; // how small cells may be, compared with those without labels
 const SHAPES = [
   // Wide cells have room for a name; those that would be low are rather squares.
   { aspect: 2.5, least: 26, most: 88 },
@@ -21,9 +22,20 @@ const SHAPES = [
  * seen), and `groups`: `{label, x, y, width, height, perRow, rows}`, where `x` and `y` are those of the first cell.
  */
 export function layOut(cluster, width, height) {
-  const zones = zonesOf(cluster);
-  if (!zones.length) return { cellWidth: 0, cellHeight: 0, height: 0, groups: [] };
-  const areaOf = ({ size, shape }) => size * size * shape.aspect;
+  if (!cluster.nodes.length) return { cellWidth: 0, cellHeight: 0, height: 0, groups: [] };
+  const found = arrangementsOf(cluster).map((zones) => ({ zones, ...bestOf(zones, width, height) }));
+  const most = Math.max(...found.map(areaOf));
+  // The last one has no details, and so the largest cells.
+  const chosen = found.find((one) => areaOf(one) >= most * WORTH_OF_DETAIL);
+  return placed(chosen.zones, chosen, width, height);
+}
+
+function areaOf({ size, shape }) {
+  return size * size * shape.aspect;
+}
+
+/** The shape and the number of zones side by side that make the cells largest. */
+function bestOf(zones, width, height) {
   const counts = columnCounts(zones.length, width);
   let best = null;
   for (const shape of SHAPES) {
@@ -34,12 +46,27 @@ export function layOut(cluster, width, height) {
       if (found.size >= shape.least && !(best && areaOf(best) >= areaOf(found))) best = found;
     }
   }
-  best ??= { size: LEAST, columns: counts.at(-1), shape: SHAPES.at(-1) };
-  return placed(zones, best, width, height);
+  return best ?? { size: LEAST, columns: counts.at(-1), shape: SHAPES.at(-1) };
 }
 
-/** `[{groups: [{label, rows}], count}]`, by names of zones, then pools, then nodes. */
-function zonesOf(cluster) {
+/** From all details to none: pools within zones, pools one after the other, zones, all nodes; each as list of zones. */
+function arrangementsOf(cluster) {
+  const groups = groupsOf(cluster);
+  const names = [...new Set(groups.map(({ zone }) => zone))];
+  const zones = names.map((name) => groups.filter(({ zone }) => zone === name));
+  const merged = (members, label) => [{ label, rows: members.flatMap(({ rows }) => rows) }];
+  const lists = [
+    zones,
+    groups.map((group) => [group]),
+    zones.map((members) => merged(members, members.length > 1 ? `${members[0].zone || "no zone"}, all pools` : members[0].label)),
+    [merged(groups, groups.length > 1 ? "all nodes" : groups[0].label)],
+  ];
+  const counted = (members) => ({ groups: members, count: members.reduce((sum, { rows }) => sum + rows.length, 0) });
+  return lists.map((list) => list.map(counted));
+}
+
+/** `[{zone, label, rows}]`, by names of zones, then pools, then nodes. */
+function groupsOf(cluster) {
   const { nodes, zones, pools } = cluster;
   const found = new Map();
   for (let row = 0; row < nodes.length; row++) {
@@ -50,17 +77,10 @@ function zonesOf(cluster) {
   }
   const groups = [...found.values()].map((rows) => {
     const [zone, pool] = [zones[nodes.zone[rows[0]]] ?? "", pools[nodes.pool[rows[0]]] ?? ""];
-    rows.sort((one, other) => (nodes.name[one] < nodes.name[other] ? -1 : 1));
+    rows.sort((one, other) => compare(nodes.name[one], nodes.name[other]));
     return { zone, pool, rows, label: [zone, pool].filter(Boolean).join(" / ") || "all nodes" };
   });
-  groups.sort((one, other) => compare(one.zone, other.zone) || compare(one.pool, other.pool));
-  const result = [];
-  for (const group of groups) {
-    if (result.at(-1)?.zone !== group.zone) result.push({ zone: group.zone, groups: [], count: 0 });
-    result.at(-1).groups.push(group);
-    result.at(-1).count += group.rows.length;
-  }
-  return result;
+  return groups.sort((one, other) => compare(one.zone, other.zone) || compare(one.pool, other.pool));
 }
 
 function compare(one, other) {

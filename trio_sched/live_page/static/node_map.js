@@ -1,9 +1,10 @@
 // The nodes as cells on a canvas. What changed is drawn before the next picture, cell by cell; all of it only when the
 // layout, the part that is seen, or the colours change. A second canvas above it has the flashes.
 
+import { measuresOf, shareOf } from "./cluster.js";
 import { scale } from "./colours.js";
 import { byId, oncePerFrame } from "./elements.js";
-import { measuresOf, shareOf } from "./cluster.js";
+import { count } from "./format.js";
 import { CellPainter, coloursOf, NodeFlashes, rectangle } from "./node_cell.js";
 import { layOut } from "./node_layout.js";
 import { Viewport } from "./viewport.js";
@@ -187,7 +188,7 @@ export class NodeMap extends EventTarget {
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "alphabetic";
     context.fillStyle = this.painter.soft;
-    context.fillText(`${group.label} · ${group.rows.length}`, Math.max(x, 0), y);
+    context.fillText(`${group.label} · ${count(group.rows.length)}`, Math.max(x, 0), y);
     context.restore();
   }
 

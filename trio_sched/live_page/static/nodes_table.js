@@ -6,6 +6,7 @@ import { count, percent } from "./format.js";
 import { VirtualList } from "./virtual_list.js";
 
 const HEIGHT = 32;
+const CELLS = 6; // beside the name
 
 export class NodesTable {
   #show = oncePerFrame(() => this.#showNow());
@@ -16,7 +17,7 @@ export class NodesTable {
     const heads = ["Node", "Zone / pool", "State", "CPU", "Memory", "Pods"].map((head) => element("span", {}, head));
     this.chosen = element("span");
     fill(byId("nodes"), element("div", { class: "node heads", "aria-hidden": "true" }, ...heads, this.chosen), scroller);
-    this.list = new VirtualList(scroller, made, update);
+    this.list = new VirtualList(scroller, made, (line, item) => this.#update(line, item));
     cluster.addEventListener("change", this.#show);
     map.addEventListener("coloured", this.#show);
   }
@@ -28,29 +29,32 @@ export class NodesTable {
 
   #showNow() {
     if (byId("nodes").hidden) return;
-    const { nodes, zones, pools } = this.cluster;
+    const { nodes } = this.cluster;
     const { share, measure } = this.map;
     setText(this.chosen, measure.title);
-    const rows = Array.from({ length: nodes.length }, (_, row) => row);
-    const rank = (row) => (nodes.flags[row] & NOT_READY ? 1e9 : 0) + (share(row) || 0);
-    rows.sort((one, other) => rank(other) - rank(one));
-    this.list.show(
-      rows.map((row) => ({
-        key: nodes.id[row],
-        height: HEIGHT,
-        name: nodes.name[row],
-        href: this.address.link({ view: "nodes", node: nodes.name[row] }),
-        isBad: Boolean(nodes.flags[row] & NOT_READY),
-        texts: [
-          [zones[nodes.zone[row]], pools[nodes.pool[row]]].filter(Boolean).join(" / "),
-          stateOf(nodes.flags[row]),
-          percent(nodes.cpu[row]),
-          percent(nodes.memory[row]),
-          `${count(nodes.pods[row])} / ${count(nodes.pod_limit[row])}`,
-          percent(share(row)),
-        ],
-      })),
-    );
+    const ranks = Float64Array.from({ length: nodes.length }, (_, row) => (nodes.flags[row] & NOT_READY ? 1e9 : 0) + (share(row) || 0));
+    const rows = Uint32Array.from(ranks, (_, row) => row).sort((one, other) => ranks[other] - ranks[one]);
+    this.list.show(Array.from(rows, (row) => ({ key: nodes.id[row], height: HEIGHT, row })));
+  }
+
+  #update(line, { row }) {
+    const { nodes, zones, pools } = this.cluster;
+    const name = nodes.name[row];
+    const href = this.address.link({ view: "nodes", node: name });
+    const [link, ...cells] = line.children;
+    setText(link, name);
+    link.title = name;
+    if (link.getAttribute("href") !== href) link.setAttribute("href", href);
+    line.classList.toggle("bad", Boolean(nodes.flags[row] & NOT_READY));
+    const texts = [
+      [zones[nodes.zone[row]], pools[nodes.pool[row]]].filter(Boolean).join(" / "),
+      stateOf(nodes.flags[row]),
+      percent(nodes.cpu[row]),
+      percent(nodes.memory[row]),
+      `${count(nodes.pods[row])} / ${count(nodes.pod_limit[row])}`,
+      percent(this.map.share(row)),
+    ];
+    cells.forEach((cell, index) => setText(cell, texts[index]));
   }
 }
 
@@ -60,12 +64,6 @@ export function stateOf(flags) {
   return words.join(", ") || "ready";
 }
 
-function made(item) {
-  return element("div", { class: "node" }, element("a", { title: item.name }, item.name), ...item.texts.map(() => element("span")));
-}
-
-function update(line, item) {
-  line.classList.toggle("bad", item.isBad);
-  if (line.firstChild.getAttribute("href") !== item.href) line.firstChild.setAttribute("href", item.href);
-  item.texts.forEach((text, index) => setText(line.children[index + 1], text));
+function made() {
+  return element("div", { class: "node" }, element("a"), ...Array.from({ length: CELLS }, () => element("span")));
 }

@@ -7,13 +7,14 @@ import { age, count, counted } from "./format.js";
 import { VirtualList } from "./virtual_list.js";
 
 const GROUP_HEIGHT = 44;
+const LONG_GROUP = { height: 62, letters: 36 }; // two lines of text
 const POD_HEIGHT = 28;
 const NOTE_HEIGHT = 28;
 const FIRST_PODS = 5;
 
 export class QueueView {
   #open = new Map(); // how many pods are shown of the groups that are open
-  #wasOpened = false;
+  #first = undefined;
   #queue = null;
   #chips = [];
   #show = oncePerFrame(() => this.#showNow());
@@ -46,27 +47,22 @@ export class QueueView {
       chip.classList.toggle("none", !queues?.[queue]);
     });
     const groups = groupsOf(cluster, this.#queue);
-    this.#openFirst(groups);
+    this.#first = groups[0]?.key;
     const most = Math.max(...groups.map((group) => group.count));
-    const items = groups.flatMap((group) => this.#itemsOf(group, most));
+    const items = groups.flatMap((group, index) => this.#itemsOf(group, most, index === 0));
     if (leftOut > 0) items.push({ key: "left out", kind: "note", height: NOTE_HEIGHT, text: leftOutText(leftOut) });
     this.list.show(items);
     byId("pending").hidden = !items.length;
     byId("no-pending").hidden = items.length > 0;
-    setText(byId("no-pending"), this.#queue === null ? "No pod is pending: every pod has a node." : `No pod is in this part of the queue: ${QUEUES[this.#queue]}.`);
+    const part = QUEUES[this.#queue];
+    setText(byId("no-pending"), part ? `No pod is in this part of the queue: ${part}.` : "No pod is pending: every pod has a node.");
   }
 
-  /** A few pods of the largest cause are shown from the beginning; all, and the other causes would be out of sight. */
-  #openFirst(groups) {
-    const first = groups[0];
-    if (this.#wasOpened || !first) return;
-    this.#wasOpened = true;
-    this.#open.set(first.key, FIRST_PODS);
-  }
-
-  #itemsOf(group, most) {
-    const shown = this.#open.get(group.key) ?? 0;
-    const head = { key: group.key, kind: "group", height: GROUP_HEIGHT, group, isOpen: shown > 0, share: group.count / most };
+  /** Until the reader opens or closes one, a few pods of the largest group are shown, so that all causes are in sight. */
+  #itemsOf(group, most, isFirst) {
+    const shown = this.#open.get(group.key) ?? (isFirst && !this.#open.size ? FIRST_PODS : 0);
+    const height = group.text.length > LONG_GROUP.letters ? LONG_GROUP.height : GROUP_HEIGHT;
+    const head = { key: group.key, kind: "group", height, group, isOpen: shown > 0, share: group.count / most };
     const pods = group.rows.slice(0, shown).map((row) => this.#podItem(row));
     const more = group.rows.length - pods.length;
     if (!pods.length || !more) return [head, ...pods];
@@ -86,7 +82,9 @@ export class QueueView {
       priority: pending.priority[row] || 0,
       attempts: pending.attempts[row] || 0,
       age: age(pending.since[row], this.cluster.now()),
-      note: [pending.node[row] && `on ${pending.node[row]}`, pending.group[row] && `group ${pending.group[row]}`].filter(Boolean).join(", "),
+      note: [pending.node[row] && `on ${pending.node[row]}`, pending.group[row] && `group ${pending.group[row]}`]
+        .filter(Boolean)
+        .join(", "),
     };
   }
 
@@ -94,13 +92,15 @@ export class QueueView {
     if (item.kind === "note") return element("p", { class: "note" });
     if (item.kind === "pod") return madePod(item);
     const show = (most) => {
+      // The one that is open by itself stays so.
+      if (this.#first && !this.#open.size) this.#open.set(this.#first, FIRST_PODS);
       this.#open.set(item.group.key, most);
       this.#showNow();
     };
     if (item.kind === "more") {
       return element("div", { class: "more" }, element("button", { type: "button", onclick: () => show(Infinity) }));
     }
-    const toggle = () => show(this.#open.get(item.key) ? 0 : Infinity);
+    const toggle = ({ currentTarget }) => show(currentTarget.getAttribute("aria-expanded") === "true" ? 0 : Infinity);
     return element(
       "div",
       { class: "group" },
@@ -109,8 +109,7 @@ export class QueueView {
         { type: "button", onclick: toggle },
         element("b", { class: "text" }),
         element("b", { class: "number" }),
-        element("span", { class: "plugins" }),
-        element("span", { class: "heads", "aria-hidden": "true" }),
+        element("span", { class: "below" }, element("span"), element("span", { "aria-hidden": "true" })),
         element("i", { class: "share", "aria-hidden": "true" }),
       ),
     );
@@ -137,13 +136,13 @@ function update(made, item) {
 }
 
 function updateGroup(button, { group, isOpen, share }) {
-  const [text, number, plugins, heads, bar] = button.children;
+  const [text, number, below, bar] = button.children;
   button.setAttribute("aria-expanded", isOpen);
   setText(text, group.text);
   text.title = group.text;
   setText(number, count(group.count));
-  setText(plugins, group.plugins);
-  setText(heads, isOpen ? "priority · tries · age" : "");
+  setText(below.firstChild, group.plugins);
+  setText(below.lastChild, isOpen ? "priority · tries · age" : "");
   bar.style.width = `${100 * share}%`;
 }
 
@@ -186,7 +185,7 @@ export function groupsOf(cluster, queue) {
     group.count = Math.max(group.rows.length, queue === null ? group.count : 0);
     group.rows.sort((one, other) => pending.priority[other] - pending.priority[one] || pending.since[one] - pending.since[other]);
   }
-  return [...groups.values()].sort((one, other) => other.isCause - one.isCause || other.count - one.count);
+  return [...groups.values()].sort((one, other) => other.isCause - one.isCause || other.count - one.count || (one.text < other.text ? -1 : 1));
 }
 
 function begin(key, cause, queue = 0) {

@@ -65,8 +65,10 @@ export class Search {
   }
 
   #show(nodes, found) {
-    const option = (values, text, note) =>
-      element("a", { role: "option", tabindex: "-1", href: this.address.link(values), onclick: () => this.#chose() }, text, element("span", { class: "note" }, note));
+    const option = (values, text, note) => {
+      const attributes = { role: "option", tabindex: "-1", href: this.address.link(values), onclick: () => this.#chose() };
+      return element("a", attributes, text, element("span", { class: "note" }, note));
+    };
     const options = [
       ...nodes.map((name) => option({ node: name }, name, "node")),
       ...(found?.pods ?? []).map((pod) =>

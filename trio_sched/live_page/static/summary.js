@@ -6,6 +6,7 @@ import { byId, element, fill, oncePerFrame, setText } from "./elements.js";
 import { age, bytesOf, clock, cores, count, counted, duration, percent, rate } from "./format.js";
 
 const SPOKEN_EVERY_MS = 20_000;
+const MAY_BE_LONG = new Set(["Leader", "Configuration", "State", "Watches"]);
 
 export class SummaryLine {
   #tiles = new Map();
@@ -74,7 +75,8 @@ export class SummaryLine {
     if (!tile) {
       const parts = { value: element("b"), note: element("span", { class: "note" }), bar: element("i") };
       const bar = element("span", { class: "bar", "aria-hidden": "true" }, parts.bar);
-      const whole = element("div", {}, element("dt", {}, title), element("dd", {}, parts.value, parts.note, bar));
+      const attributes = { class: MAY_BE_LONG.has(title) ? "long" : null };
+      const whole = element("div", attributes, element("dt", {}, title), element("dd", {}, parts.value, parts.note, bar));
       bar.hidden = title !== "CPU" && title !== "Memory";
       tile = { ...parts, whole };
       this.#tiles.set(title, tile);
