@@ -65,20 +65,19 @@ class Causes:
         return self._number((frozenset(info.rejectors), self._shortened(message))) if message else None
 
     def refresh(self, delta: dict[str, Any], counts: Mapping[int, int] | None = None) -> None:
-        """Count pods, and put all causes into *delta* if they have changed.
+        """Count some more pods, and put all causes into *delta* if they have changed.
 
         Args:
             delta: what has changed.
-            counts: how many pods wait for each; None: some more are counted, of those that the same plugins refuse
-                only one by its reasons.
+            counts: how many pods wait for each; None: as they are counted here, where all that the same plugins refuse
+                have the reasons of one of them.
         """
+        if self._counting is None:
+            self._counting = self._count()
+        if next(self._counting, self) is self:
+            self._counting = None
         if counts is not None:
-            self._counts, self._counting = dict(counts), None
-        else:
-            if self._counting is None:
-                self._counting = self._count()
-            if next(self._counting, self) is self:
-                self._counting = None
+            self._counts = dict(counts)
         shown = self.shown()
         if shown != self._sent:
             self._sent = delta["causes"] = shown

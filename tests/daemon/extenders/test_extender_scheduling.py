@@ -566,7 +566,7 @@ async def test_pods_whose_turn_with_the_extenders_has_not_come_are_active(autoju
         assembly = cluster.scheduler.assembly
         queue = assembly.scheduler.queue
         assert (queue.sizes()["active"], len(queue.in_flight)) == (2, 1)
-        page = SchedulerPages(assembly, ExplainPage(assembly, lambda: None)).handlers()["/debug/scheduler/queue"]
+        page = SchedulerPages(assembly, ExplainPage(assembly)).handlers()["/debug/scheduler/queue"]
         waiting = json.loads((await page(Request(method="GET", path="", target=""))).body)["waitingForExtenders"]
         assert [(one["pod"], one["attempts"]) for one in waiting["items"]] == [("default/b", 0), ("default/c", 0)]
         await cluster.delete(pod("b"))

@@ -389,7 +389,7 @@ async def test_the_page_and_the_metric_show_what_was_compared(autojump_clock: Mo
         assembly = shadow.process.assembly
         assert assembly is not None
         path = "/debug/scheduler/shadow"
-        pages = SchedulerPages(assembly, ExplainPage(assembly, lambda: None))
+        pages = SchedulerPages(assembly, ExplainPage(assembly))
         response = await pages.handlers()[path](Request(method="GET", path=path, target=path))
         page: dict[str, Any] = json.loads(response.body)
         assert (page["decisions"], page["classes"]["differs"]) == (1, 1)

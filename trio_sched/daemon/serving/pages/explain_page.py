@@ -39,7 +39,7 @@ class ExplainPage:
     """The page; it is made in a copy of the process, so that pods are scheduled meanwhile."""
 
     assembly: Assembly
-    attempts_per_second: Callable[[], float | None]
+    attempts_per_second: Callable[[], float | None] = lambda: None
     """How many pods are tried while others wait; None if that is not known."""
     _limit: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
 
