@@ -9,6 +9,8 @@ import { CellPainter, coloursOf, NodeFlashes, rectangle } from "./node_cell.js";
 import { layOut } from "./node_layout.js";
 import { Viewport } from "./viewport.js";
 
+const DIMMED = 0.78;
+
 /** Sends `open` with `name`, `point` with `row` and where it is, and `focusnode` with `row`. */
 export class NodeMap extends EventTarget {
   #base = byId("base");
@@ -171,8 +173,11 @@ export class NodeMap extends EventTarget {
   #drawCell(row) {
     const box = this.boxOf(row);
     if (!box) return;
-    if (this.#matches && !this.#matches(this.cluster.nodes.name[row])) this.context.globalAlpha = 0.2;
     this.painter.draw(row, this.share(row), box);
+    if (!this.#matches || this.#matches(this.cluster.nodes.name[row])) return;
+    this.context.globalAlpha = DIMMED;
+    this.context.fillStyle = this.painter.page;
+    this.context.fillRect(...box);
     this.context.globalAlpha = 1;
   }
 
@@ -196,9 +201,13 @@ export class NodeMap extends EventTarget {
     const box = this.focused && this.boxOf(this.cluster.nodeRow(this.focused));
     if (!box) return;
     const [x, y, width, height] = box;
-    this.context.strokeStyle = this.painter.focus;
-    this.context.lineWidth = 3;
-    this.context.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1);
+    const { ink, page } = this.painter;
+    // Two lines, so that one of them is seen on any colour.
+    [[page, 5], [ink, 3]].forEach(([colour, line]) => {
+      this.context.strokeStyle = colour;
+      this.context.lineWidth = line;
+      this.context.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1);
+    });
   }
 
   #point(event) {
