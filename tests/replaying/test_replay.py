@@ -12,9 +12,10 @@ from recorded_clusters import record
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.plugin_api import CycleState, NodeColumns, Pod, Wait, hookimpl, unschedulable
-from trio_sched.recording.folder import segment_paths
-from trio_sched.recording.records import Configured
-from trio_sched.replaying.replay import ReplayPlan, replay
+from trio_sched.recording.folder import RecordingReader, segment_paths
+from trio_sched.recording.records import Configured, Decided
+from trio_sched.replaying.replay import ReplayPlan, replay, with_failure_policies
+from trio_sched.replaying.replayed_cluster import BadRecording
 from trio_sched.replaying.results import ReplayResult
 from trio_sched.simulator import PretendExtender, leaving, scoring
 from trio_sched.testing import VirtualCluster, namespace, node, pod, replayed_cluster
@@ -256,3 +257,36 @@ def test_what_was_repaired_in_the_cache_is_another_beginning(tmp_path: Path) -> 
     record(tmp_path, fill, nodes=2)
     result = replayed_cluster(tmp_path)
     assert (result.decisions, result.differences, result.beginnings) == (2, [], 2)
+
+
+class Fails(PluginBase):
+    """Fails each time."""
+
+    @hookimpl
+    def filter(self, pod: Pod, state: CycleState, nodes: NodeColumns) -> Any:
+        raise RuntimeError("out of order")
+
+
+@pytest.mark.parametrize("policy", ["open", "closed", "skip:2"])
+def test_the_failure_policy_of_a_plugin_is_in_force_in_the_replay(tmp_path: Path, policy: str) -> None:
+    async def fill(cluster: VirtualCluster) -> None:
+        for number in range(4):
+            await cluster.create(pod(f"p{number}"))
+        await trio.sleep(5)
+        for number in range(4):
+            await cluster.delete(pod(f"p{number}"), grace_seconds=0)
+
+    record(tmp_path, fill, nodes=2, plugins=[Fails], failure_policies={"Fails": policy})
+    result = replayed_cluster(tmp_path, plugins=[Fails], is_same_configuration=True)
+    assert result.differences == []
+    assert result.decisions >= 4
+    records = (one for _follows, found in RecordingReader(tmp_path).segments() for one in found)
+    placed = {bool(one.node) for one in records if isinstance(one, Decided)}
+    assert placed == {"open": {True}, "closed": {False}, "skip:2": {False, True}}[policy]
+
+
+def test_a_failure_policy_that_is_none_is_refused() -> None:
+    settings = cluster_settings(CONFIG, DEFAULT_GATES, [Fails], False)
+    recorded = Configured(0.0, CONFIG, {}, {}, {"Fails": "maybe", "Unknown": "open"})
+    with pytest.raises(BadRecording, match="'maybe' is no failure policy"):
+        with_failure_policies(settings, recorded)

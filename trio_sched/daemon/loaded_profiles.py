@@ -53,6 +53,7 @@ class LoadedProfiles:
             configuration=dump_configuration(self.settings.config),
             gates=dict(self.settings.gates.overrides),
             plugins={name: source for one in self.prepared.profiles.values() for name, source in one.sources.items()},
+            failure_policies={name: policy.text for name, policy in self.settings.failure_policies.items()},
         )
 
     def _runs(self) -> list[tuple[BoundHook, bool]]:

@@ -33,6 +33,8 @@ class Configured(Struct, frozen=True, gc=False, tag="configured", array_like=Tru
     """The feature gates that were set."""
     plugins: dict[str, str]
     """The plugins of the profiles → the distribution and version that each comes from."""
+    failure_policies: dict[str, str]
+    """What ``--plugin-failure-policy`` has set, by plugin."""
 
 
 class Templates(Struct, frozen=True, gc=False, tag="templates", array_like=True):

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.memory import freeze_garbage_collector
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.engine.hooks.failure_policy import read_failure_policy
 from trio_sched.recording.folder import RecordingReader
 from trio_sched.recording.records import (
     BINDS,
@@ -125,7 +126,7 @@ class _Replay:
             return
         self._configuration = configured
         self._assembly = assembly = await stack.enter_async_context(
-            assembled(self.plan.settings_of(configured), begins)
+            assembled(with_failure_policies(self.plan.settings_of(configured), configured), begins)
         )
         self.result.beginnings += 1
         self._note_versions(configured, assembly)
@@ -204,7 +205,7 @@ class _Replay:
         """Schedule with a configuration that was loaded while the scheduler ran."""
         if not self.plan.is_same_configuration:
             return
-        loaded = assembly.loader.load(self.plan.settings_of(record))
+        loaded = assembly.loader.load(with_failure_policies(self.plan.settings_of(record), record))
         assembly.put_in_force(loaded)
         self._cluster.watch_wanted()
         assembly.event_handlers.profiles_changed(self._cluster.pods.values(), now=record.now)
@@ -214,6 +215,22 @@ class _Replay:
         assembly.scheduler.forget_unused()
         assembly.preemption_executor.forget_ended()
         assembly.forget_attempts()
+
+
+def with_failure_policies(settings: DaemonSettings, recorded: Configured) -> DaemonSettings:
+    """*settings* with the *recorded* failure policies of the plugins that are enabled and have none in *settings*.
+
+    Raises:
+        BadRecording: one is no policy.
+    """
+    enabled = {name for profile in settings.profiles for name in profile.plugins}
+    try:
+        policies = {
+            name: read_failure_policy(text) for name, text in recorded.failure_policies.items() if name in enabled
+        }
+    except ValueError as problem:
+        raise BadRecording(f"the recording has a failure policy of a plugin that is none: {problem}") from problem
+    return evolve(settings, failure_policies={**policies, **settings.failure_policies})
 
 
 def _skip_beginning(records: Iterator[Record]) -> None:

@@ -23,7 +23,7 @@ from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.errors import TrioSchedError
 from trio_sched.recording.records import Configured
 from trio_sched.replaying.recorded_manifests import write_manifests
-from trio_sched.replaying.replay import ReplayPlan, replay
+from trio_sched.replaying.replay import ReplayPlan, replay, with_failure_policies
 from trio_sched.replaying.report import as_data, as_lines
 from trio_sched.replaying.simulated_outcomes import compare_simulated
 from trio_sched.simulation.comparison import Comparison
@@ -210,7 +210,10 @@ def _simulate(folder: Path, settings: _Settings, first_at: float, progress: Prog
     try:
         return compare_simulated(
             folder,
-            (settings.as_recorded(settings.first), settings(settings.first)),
+            (
+                with_failure_policies(settings.as_recorded(settings.first), settings.first),
+                with_failure_policies(settings(settings.first), settings.first),
+            ),
             begins=datetime.fromtimestamp(first_at, UTC),
             scratch=settings.scratch,
             begin=progress.begin,

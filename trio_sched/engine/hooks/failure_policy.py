@@ -34,6 +34,13 @@ class FailurePolicy:
         """Whether it is the framework's own rule."""
         return not self.is_open and not self.skip_after
 
+    @property
+    def text(self) -> str:
+        """As `read_failure_policy` reads it."""
+        if self.skip_after:
+            return f"skip:{self.skip_after}"
+        return "open" if self.is_open else "closed"
+
 
 CLOSED: Final = FailurePolicy()
 
