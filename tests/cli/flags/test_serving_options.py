@@ -22,6 +22,7 @@ def settings(*flags: str, environ: dict[str, str] | None = None, account: Path =
 def test_the_defaults_serve_everybody_nothing_but_health() -> None:
     made = settings()
     assert (made.bind_address, made.port, made.http2, made.tls.files) == ("0.0.0.0", 10259, True, None)
+    assert (made.ui, settings("--ui=false").ui) == (True, False)
     assert made.authentication.connection is None
     assert made.authorization.connection is None
     assert made.authorization.always_allow_paths == ("/healthz", "/readyz", "/livez")
