@@ -147,7 +147,7 @@ def test_names_and_messages_are_escaped_wherever_they_are_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpu", "style"), [(0, "h0"), (399, "h0"), (400, "h1"), (3999, "h9"), (4000, "h9"), (4001, "h10")]
+    ("cpu", "style"), [(0, "h0"), (199, "h0"), (200, "h1"), (3999, "h19"), (4000, "h19"), (4001, "h20")]
 )
 def test_the_colour_of_a_cell_is_what_is_requested(cpu: int, style: str) -> None:
     page = Reader(outcome_as_page(outcome(cpu=cpu)))
@@ -165,6 +165,11 @@ def test_light_and_dark_define_the_same_colours() -> None:
 
 def test_long_lists_of_pods_are_cut_short() -> None:
     assert "and 10 more" in Reader(outcome_as_page(outcome())).text
+
+
+def test_the_cells_of_few_nodes_have_names_and_shares() -> None:
+    page = Reader(outcome_as_page(outcome("worker-", nodes=2, cpu=3000)))
+    assert page.words[page.words.index("worker-0") + 1] == "75%"
 
 
 def test_large_clusters_have_small_cells_and_short_lines() -> None:

@@ -9,8 +9,10 @@ from trio_sched.simulation.report.outcome_page.markup import Markup, element, jo
 from trio_sched.simulation.report.outcome_page.style import STEPS, step_of
 from trio_sched.simulation.units import amount, label, percent
 
-_SMALL_CELLS: Final = 400
-"""So many nodes have smaller cells."""
+_LARGE_CELLS: Final = 150
+"""So many nodes have cells with names."""
+_SMALL_CELLS: Final = 1000
+"""More than so many have small ones."""
 
 Share = Callable[[Usage], tuple[int, int, str]]
 """What is requested, of how much, and both in words."""
@@ -61,19 +63,22 @@ def _map(nodes: Sequence[NodeReport], share: Share) -> Markup:
     rows: dict[tuple[str, str], list[NodeReport]] = {}
     for node in sorted(nodes, key=lambda node: (node.zone, node.pool, node.name)):
         rows.setdefault((node.zone, node.pool), []).append(node)
-    small = " small" if len(nodes) > _SMALL_CELLS else ""
+    is_large = len(nodes) <= _LARGE_CELLS
+    size = " large" if is_large else " small" if len(nodes) > _SMALL_CELLS else ""
     parts: list[Markup] = []
     for (zone, pool), members in rows.items():
-        cells = list(_cells(members, share))
+        cells = list(_cells(members, share, is_large=is_large))
         if cells:
             name = " / ".join(part for part in (zone, pool) if part != "-") or "all nodes"
-            parts += (element("div", name, class_="name"), element("div", *cells, class_=f"cells{small}"))
+            parts += (element("div", name, class_="name"), element("div", *cells, class_=f"cells{size}"))
     return element("div", *parts, class_="map") if parts else Markup()
 
 
-def _cells(nodes: Sequence[NodeReport], share: Share) -> Iterator[Markup]:
+def _cells(nodes: Sequence[NodeReport], share: Share, *, is_large: bool) -> Iterator[Markup]:
     for node in nodes:
         used, whole, words = share(node.usage)
         if whole:
-            title = f"{node.name}: {words}, {percent(used, whole)}"
-            yield element("i", class_=f"h{step_of(used / whole)}", title=title)
+            shown = percent(used, whole)
+            content = (element("b", node.name), shown) if is_large else ()
+            title = f"{node.name}: {words}, {shown}"
+            yield element("i", *content, class_=f"h{step_of(used / whole)}", title=title)
