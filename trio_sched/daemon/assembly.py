@@ -591,29 +591,31 @@ def _scheduler(
     with_groups = features.generic_workload
     in_cache = structs.replace(options, device_claims=features.dra_node_allocatable_resources)
     cache = Cache(in_cache, groups=PodGroupStates(is_followed=with_groups))
-    queue = SchedulingQueue(
-        get_unassigned_pod=cache.unassigned.get,
-        backoff=Backoff(align_to_window=pop_from_backoff),
-        max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
-        pop_from_backoff=pop_from_backoff,
-        groups_skip_hints=with_groups,
-        groups_back_off=with_groups,
-        resource_options=options,
-        on_move=log_queue_move,
-    )
+    of_queue: dict[str, Any] = {
+        "get_unassigned_pod": cache.unassigned.get,
+        "backoff": Backoff(align_to_window=pop_from_backoff),
+        "max_in_unschedulable_seconds": settings.max_in_unschedulable_seconds,
+        "pop_from_backoff": pop_from_backoff,
+        "groups_skip_hints": with_groups,
+        "groups_back_off": with_groups,
+        "resource_options": options,
+        "on_move": log_queue_move,
+    }
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
     # decisions do not depend on it.
     sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
     parts: dict[str, Any] = {
         "cache": cache,
-        "queue": queue,
         "object_cache": ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
         "measurements": Measurements(time.perf_counter, sample_gap),
     }
     if decisions is None:
-        return Scheduler(**parts, rng=random)
+        return Scheduler(**parts, queue=SchedulingQueue(**of_queue), rng=random)
+    from trio_sched.daemon.recording.recorded_queue import RecordedQueue
     from trio_sched.daemon.recording.recorded_random import RecordedRandom
     from trio_sched.daemon.recording.recorded_scheduler import RecordedScheduler
 
-    scheduler = decisions.scheduler = RecordedScheduler(**parts, rng=RecordedRandom(random), decisions=decisions)
+    queue = RecordedQueue(**of_queue, decisions=decisions)
+    scheduler = RecordedScheduler(**parts, queue=queue, rng=RecordedRandom(random), decisions=decisions)
+    decisions.scheduler = scheduler
     return scheduler

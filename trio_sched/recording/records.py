@@ -186,6 +186,33 @@ class Requeued(Struct, frozen=True, gc=False, tag="requeued", array_like=True):
     """What plugins drew since the decision; see `Decided`."""
 
 
+class Skipped(Struct, frozen=True, gc=False, tag="skipped", array_like=True):
+    """The queue has returned a pod, and there was no point in scheduling it."""
+
+    now: float
+    uid: str
+
+
+class Flushed(Struct, frozen=True, gc=False, tag="flushed", array_like=True):
+    """A timer has moved pods of the queue."""
+
+    now: float
+    timer: str
+    """`BACKOFF`, `RETRIES`, or `UNSCHEDULABLE`."""
+
+
+BACKOFF: Final = "backoff"
+RETRIES: Final = "retries"
+UNSCHEDULABLE: Final = "unschedulable"
+
+
+class Activated(Struct, frozen=True, gc=False, tag="activated", array_like=True):
+    """A plugin, a failed preemption or a person has asked for pods to be tried next."""
+
+    now: float
+    uids: list[str]
+
+
 class Ended(Struct, frozen=True, gc=False, tag="ended", array_like=True):
     """The last record of a segment: nothing is missing between it and the next one of the same run."""
 
@@ -214,6 +241,9 @@ Record = (
     | Forgotten
     | Permitted
     | Requeued
+    | Skipped
+    | Flushed
+    | Activated
     | Ended
     | Missed
 )

@@ -20,7 +20,19 @@ from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import unschedulable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
-from trio_sched.recording.records import BINDS, REFUSED, WAITS, Asked, Decided, Forgotten, Permitted, Requeued, Reserved
+from trio_sched.recording.records import (
+    BINDS,
+    REFUSED,
+    WAITS,
+    Asked,
+    Decided,
+    Forgotten,
+    Permitted,
+    Requeued,
+    Reserved,
+    Skipped,
+)
+from trio_sched.replaying.queue_order import QueueOrder
 from trio_sched.replaying.replayed_random import ReplayedRandom
 from trio_sched.replaying.results import Difference, ReplayResult
 from trio_sched.simulation.comparison import rejections, score_difference
@@ -57,6 +69,7 @@ class Attempts:
         is_same_configuration: whether the same decisions are expected, those left to chance included.
         is_counted: whether a time, in seconds of the recorded clock, is one whose decisions are compared.
         posix: gives the POSIX seconds of such a time.
+        order: is told which pods the queue has returned.
         rng: what chance decides.
     """
 
@@ -68,6 +81,7 @@ class Attempts:
     posix: Callable[[float], float]
     records: int = 0
     """How many records were read."""
+    order: QueueOrder
     rng: ReplayedRandom = field(factory=ReplayedRandom, init=False)
     _under_way: dict[str, _Attempt] = field(factory=dict, init=False)
     _placed: dict[str, tuple[QueuedPodInfo, ScheduleResult]] = field(factory=dict, init=False)
@@ -89,6 +103,7 @@ class Attempts:
         if pod is None or pod.scheduler_name not in scheduler.profiles:
             self.skip(UNKNOWN if pod is None else NO_PROFILE, record.now)
             return
+        self.order.returned(pod, record.now)
         info = self.info(pod, record.now)
         self.rng.load(record.drawn)
         scheduler.next_start_node_index = record.start
@@ -204,6 +219,14 @@ class Attempts:
             info, placed = found
             scheduler.unreserve_and_forget(info.pod, placed)
             self.under_way(info, None)
+
+    def skipped(self, record: Skipped) -> None:
+        """The queue has returned a pod that was not scheduled."""
+        pod = self.find_pod(record.uid)
+        if self._under_way.pop(record.uid, None) is None and pod is not None:
+            self.order.returned(pod, record.now)
+            self.assembly.scheduler.queue.pop_specific(pod, now=record.now)
+        self.assembly.scheduler.queue.done(record.uid)
 
     async def requeued(self, record: Requeued) -> None:
         """Find out what post_filter nominates the pod to, compare that, and put the pod back into the queue."""

@@ -19,12 +19,14 @@ from trio_sched.engine.hooks.failure_policy import read_failure_policy
 from trio_sched.recording.folder import RecordingReader
 from trio_sched.recording.records import (
     BINDS,
+    Activated,
     Began,
     Changed,
     Configured,
     Decided,
     Existed,
     FirstList,
+    Flushed,
     Forgotten,
     GroupTried,
     Missed,
@@ -34,10 +36,12 @@ from trio_sched.recording.records import (
     Record,
     Requeued,
     Reserved,
+    Skipped,
 )
 from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.attempts import Attempts
 from trio_sched.replaying.group_attempts import GroupAttempts
+from trio_sched.replaying.queue_order import QueueOrder
 from trio_sched.replaying.replayed_cluster import BadRecording, ReplayedCluster
 from trio_sched.replaying.results import ReplayResult
 from trio_sched.simulation.live.cluster_snapshot import assembled
@@ -138,7 +142,17 @@ class _Replay:
             is_same_configuration=self.plan.is_same_configuration,
             is_counted=lambda now: self._posix(now) >= self.plan.from_seconds,
             posix=self._posix,
+            order=QueueOrder(
+                queue=assembly.scheduler.queue,
+                result=self.result,
+                is_counted=lambda now: self._is_ordered and self._posix(now) >= self.plan.from_seconds,
+            ),
         )
+
+    @property
+    def _is_ordered(self) -> bool:
+        """Whether the queue is expected to return pods in the recorded order: extenders get them in another one."""
+        return self.plan.is_same_configuration and self._assembly is not None and self._assembly.extenders is None
 
     def _posix(self, now: float) -> float:
         return now + self._offset
@@ -189,12 +203,19 @@ class _Replay:
             attempts.forgotten(record)
         elif isinstance(record, Permitted):
             attempts.permitted(record)
+        elif isinstance(record, Skipped):
+            attempts.skipped(record)
+        elif isinstance(record, Flushed):
+            attempts.order.flushed(record)
+        elif isinstance(record, Activated):
+            attempts.order.activated(record, self._cluster.pods)
         elif isinstance(record, FirstList):
             self.result.changes += self._cluster.listed(record)
         elif isinstance(record, OnNodes):
             self._cluster.on_nodes(record)
         elif isinstance(record, Existed):
             self._cluster.existed(record)
+            attempts.order.begins()
         elif isinstance(record, Missed):
             self.result.missed += record.records
         elif isinstance(record, Configured):

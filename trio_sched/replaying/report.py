@@ -33,6 +33,11 @@ def as_lines(result: ReplayResult, *, every_pod: bool) -> Iterator[str]:
         yield f"Note: the replay began {result.beginnings} times with what existed, because something before is missing"
     for reason, count in result.not_compared.items():
         yield f"Not compared: {count} {reason}"
+    for text in result.out_of_order[:_ROWS]:
+        yield f"Other order: {text}"
+    if result.in_order or result.out_of_order:
+        others = len(result.out_of_order)
+        yield f"Queue: {result.in_order} pods returned in the same order" + (f", {others} in another" if others else "")
     if result.first_at is not None:
         yield f"From {_time(result.first_at)} until {_time(result.last_at)}"
     same = result.decisions - result.different
@@ -48,6 +53,8 @@ def as_data(result: ReplayResult) -> dict[str, Any]:
         "decisions": result.decisions,
         "different": result.different,
         "equallyGood": result.equally_good,
+        "inOrder": result.in_order,
+        "outOfOrder": list(result.out_of_order),
         "notCompared": dict(result.not_compared),
         "changes": result.changes,
         "beginnings": result.beginnings,

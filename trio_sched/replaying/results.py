@@ -37,6 +37,10 @@ class ReplayResult:
     """How many of them were others."""
     differences: list[Difference] = field(factory=list)
     """The first `MAX_DIFFERENCES` of them."""
+    in_order: int = 0
+    """Pods that the queue would have returned next when they were, as far as that can be told."""
+    out_of_order: list[str] = field(factory=list)
+    """Those before which it would have returned another one; the first `MAX_DIFFERENCES`, as lines."""
     equally_good: int = 0
     """Decisions that chance would make different with another configuration: the recorded node is one of the best."""
     not_compared: Counter[str] = field(factory=Counter)
@@ -72,6 +76,11 @@ class ReplayResult:
         self.first_at = at if self.first_at is None else self.first_at
         self.last_at = at
         self._digest.update(f"{pod} {outcome}\n".encode("utf-8", "surrogatepass"))
+
+    def is_out_of_order(self, text: str) -> None:
+        """The queue would have returned another pod."""
+        if len(self.out_of_order) < MAX_DIFFERENCES:
+            self.out_of_order.append(text)
 
     def differs(self, difference: Difference) -> None:
         """It is another one."""

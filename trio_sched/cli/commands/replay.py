@@ -55,7 +55,8 @@ _DIFFERENT: Final = 1
 @click.option(
     "--verify",
     is_flag=True,
-    help="Fail also where decisions could not be compared, or a part of the recording cannot be read.",
+    help="Fail also where the queue would have returned pods in another order, decisions could not be compared, or a "
+    "part of the recording cannot be read.",
 )
 @click.option(
     "-o",
@@ -139,7 +140,8 @@ def replay_command(
             echo_data({**as_data(result), **outcome}, output)
     if verify and not result.is_complete:
         return ExitCode.NO_ANSWER
-    return _DIFFERENT if result.different else ExitCode.OK
+    is_other = result.different or (verify and result.out_of_order)
+    return _DIFFERENT if is_other else ExitCode.OK
 
 
 def _write_manifests(folder: Path, path: Path) -> None:

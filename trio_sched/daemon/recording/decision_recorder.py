@@ -28,7 +28,17 @@ from trio_sched.recording.folder import RecordingFolder
 from trio_sched.recording.object_encoder import ObjectEncoder
 from trio_sched.recording.pod_templates import MAX_TEMPLATES
 from trio_sched.recording.recording_settings import RecordingSettings
-from trio_sched.recording.records import Changed, Configured, Decided, Missed, Record, Templates, encode_record
+from trio_sched.recording.records import (
+    Activated,
+    Changed,
+    Configured,
+    Decided,
+    Flushed,
+    Missed,
+    Record,
+    Templates,
+    encode_record,
+)
 from trio_sched.recording.redaction import Redaction
 
 log = logging.getLogger(__name__)
@@ -111,6 +121,7 @@ class DecisionRecorder:
         """A watch has delivered a batch, which is about to be taken in: the moment for another segment to begin."""
         self._begin_segment_if_due()
         self._release()
+        self._count += 1
         self._append(batch)
 
     def pods_changed(self, now: float, changes: Sequence[Change[Pod]]) -> None:
@@ -142,15 +153,22 @@ class DecisionRecorder:
     def note(self, record: Record) -> None:
         """Take note of what has happened."""
         self._release()
+        self._count += 1
+        self._write(record)
+
+    def note_of_queue(self, record: Flushed | Activated) -> None:
+        """Take note of what has happened to the queue alone, on which no decision depends."""
+        self._release()
         self._write(record)
 
     def count_notes(self) -> int:
-        """How many notes were taken, or would have been, so far."""
+        """How many notes were taken, or would have been, of what decisions depend on."""
         self._release()
         return self._count
 
     def _release(self) -> None:
         if self._held is not None:
+            self._count += 1
             self._write(self._held)
             self._held = None
 
@@ -170,7 +188,6 @@ class DecisionRecorder:
     def _append(self, note: Note) -> None:
         if not self.is_on:
             return
-        self._count += 1
         waiting_bytes = self._noted_bytes - self._thread.taken_bytes
         if self._missed or len(self._notes) >= self.max_notes or waiting_bytes >= MAX_NOTED_BYTES:
             self._missed += 1

@@ -26,6 +26,7 @@ from trio_sched.recording.records import (
     Permitted,
     Requeued,
     Reserved,
+    Skipped,
 )
 
 
@@ -105,6 +106,11 @@ class RecordedScheduler(Scheduler):
         if info.uid in self._on_permit:
             self._on_permit.discard(info.uid)
             self.decisions.note(Permitted(trio.current_time(), info.uid))
+
+    def skip(self, info: QueuedPodInfo) -> None:
+        """There is no point in scheduling the pod."""
+        super().skip(info)
+        self.decisions.note(Skipped(trio.current_time(), info.uid))
 
     def requeue(
         self,

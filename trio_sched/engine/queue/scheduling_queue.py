@@ -281,6 +281,11 @@ class SchedulingQueue:
             if self._start(info):
                 return info
 
+    def peek(self) -> QueuedPodInfo | None:
+        """The pod that `pop` would return if none is in flight twice."""
+        first = self.active.peek()
+        return self.backing_off.pod_backoff_q.peek() if first is None and self.pop_from_backoff else first
+
     def pop_specific(self, pod: Pod, *, now: float) -> QueuedPodInfo | None:
         """Take this very pod, wherever it waits; None if it cannot be had."""
         self._activate_one(pod, now)

@@ -1,0 +1,106 @@
+"""The order in which the queue returns pods is the same in a replay, timers and activations included."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from plugin_base import PluginBase
+from recorded_clusters import record
+
+from trio_sched.cli.main import main
+from trio_sched.plugin_api import CycleState, Pod, hookimpl, unschedulable
+from trio_sched.recording.folder import segment_paths
+from trio_sched.recording.records import BACKOFF, UNSCHEDULABLE, Activated, Decided, Flushed, Record, encode_record
+from trio_sched.recording.segments import SegmentReader, SegmentWriter
+from trio_sched.testing import VirtualCluster, node, pod, replayed_cluster
+
+
+def records_of(path: Path) -> list[Record]:
+    return [record for block in SegmentReader(path).blocks() for record in block]
+
+
+async def more_than_fit(cluster: VirtualCluster) -> None:
+    for number in range(12):
+        await cluster.create(pod(f"p{number}", cpu="1", priority=number % 3))
+    for number in range(6):
+        await trio.sleep(3)
+        await cluster.delete(pod(f"p{number}"), grace_seconds=0)
+        await cluster.create(node(f"late-{number}", cpu="1"))
+    await trio.sleep(400)  # what waits for an event is tried again after five minutes
+
+
+def test_pods_that_back_off_and_wait_are_returned_in_the_same_order(tmp_path: Path) -> None:
+    record(tmp_path, more_than_fit, nodes=[node("n", cpu="4"), node("full", cpu="100m")])
+    result = replayed_cluster(tmp_path)
+    assert result.out_of_order == []
+    assert result.in_order == result.decisions > 12
+    assert result.is_complete
+
+
+def test_timers_of_the_queue_end_when_they_did(tmp_path: Path) -> None:
+    async def fill(cluster: VirtualCluster) -> None:
+        await cluster.create(pod("huge", cpu="500"))
+        await trio.sleep(1)
+        await cluster.create(node("small", cpu="1"))
+        await trio.sleep(700)
+        await cluster.delete(pod("huge"), grace_seconds=0)
+
+    record(tmp_path, fill, nodes=1)
+    (path,) = segment_paths(tmp_path)
+    assert {one.timer for one in records_of(path) if isinstance(one, Flushed)} <= {BACKOFF, UNSCHEDULABLE}
+    assert [one for one in records_of(path) if isinstance(one, Flushed) and one.timer == UNSCHEDULABLE]
+    result = replayed_cluster(tmp_path)
+    assert (result.in_order, result.out_of_order) == (result.decisions, [])
+
+
+class Turns(PluginBase):
+    """Rejects a pod called second until there is a node for one called first."""
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, state: CycleState) -> Any:
+        return unschedulable("not its turn") if pod.name == "second" and not self.has_first else None
+
+    @hookimpl
+    def reserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
+        if pod.name == "first":
+            Turns.has_first = True
+            self.handle.activate([one for one in self.handle.objects("Pod") if one.name == "second"])
+
+    has_first = False
+
+
+def test_pods_that_a_plugin_activates_are_returned_in_the_same_order(tmp_path: Path) -> None:
+    async def fill(cluster: VirtualCluster) -> None:
+        await cluster.create(pod("second"))
+        await trio.sleep(30)
+        await cluster.create(pod("first"))
+
+    record(tmp_path, fill, nodes=2, plugins=[Turns])
+    (path,) = segment_paths(tmp_path)
+    assert [len(one.uids) for one in records_of(path) if isinstance(one, Activated)] == [1]
+    Turns.has_first = False
+    result = replayed_cluster(tmp_path, plugins=[Turns], is_same_configuration=True)
+    assert (result.differences, result.out_of_order) == ([], [])
+    assert result.in_order == result.decisions > 2
+
+
+def test_another_order_is_shown_and_fails_the_verification(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def fill(cluster: VirtualCluster) -> None:
+        for number in range(3):
+            await cluster.create(pod(f"p{number}", priority=3 - number))
+
+    record(tmp_path, fill, nodes=3)
+    (path,) = segment_paths(tmp_path)
+    records = records_of(path)
+    decided = [number for number, one in enumerate(records) if isinstance(one, Decided)]
+    first, second = decided[:2]
+    records[first], records[second] = records[second], records[first]
+    path.unlink()
+    writer = SegmentWriter.create(path)
+    writer.write([encode_record(one) for one in records])
+    writer.close()
+    result = replayed_cluster(tmp_path)
+    assert result.out_of_order == ["the queue returned pod default/p1, and would return pod default/p0"]
+    assert main(["replay", str(tmp_path), "--verify"]) == 1
+    assert "Other order: the queue returned pod default/p1" in capsys.readouterr().out

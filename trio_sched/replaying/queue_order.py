@@ -1,0 +1,69 @@
+"""Whether the queue of a replay would return pods in the order in which it did when the recording was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
+from trio_sched.objects.pod import Pod
+from trio_sched.recording.records import BACKOFF, RETRIES, UNSCHEDULABLE, Activated, Flushed
+from trio_sched.replaying.results import ReplayResult
+
+
+@define(eq=False, kw_only=True)
+class QueueOrder:
+    """Moves pods in *queue* as timers did, and compares the pods that were returned with its first one.
+
+    Nothing is compared while the first one is a pod that was pending when the replay began, because it is not recorded
+    where such a pod stood, or a pod of a group: these back off together.
+
+    Attributes:
+        queue: of the replay.
+        result: gets what is found.
+        is_counted: whether a time, in seconds of the recorded clock, is one at which it is compared.
+    """
+
+    queue: SchedulingQueue
+    result: ReplayResult
+    is_counted: Callable[[float], bool]
+    _unknown: set[str] = field(factory=set, init=False)
+    """The UIDs of the pods of which it is not known where they stood."""
+
+    def begins(self) -> None:
+        """What existed at the beginning is known."""
+        queue = self.queue
+        for pods in (queue.active, queue.backing_off.pod_backoff_q, queue.unschedulable.values()):
+            self._unknown.update(info.uid for info in pods)
+
+    def known(self, uid: str) -> None:
+        """An attempt on the pod begins: where it stands from now on is known."""
+        self._unknown.discard(uid)
+
+    def returned(self, pod: Pod, now: float) -> None:
+        """The queue has returned *pod*, which it still has in the replay; pods of groups come with their first one."""
+        was_unknown = pod.uid in self._unknown
+        self.known(pod.uid)
+        if was_unknown or pod.group_key is not None or not self.is_counted(now):
+            return
+        first = self.queue.peek()
+        if first is not None and first.uid == pod.uid:
+            self.result.in_order += 1
+        elif first is None or (first.uid not in self._unknown and first.pod.group_key is None):
+            other = "no pod" if first is None else f"pod {first.key}"
+            self.result.is_out_of_order(f"the queue returned pod {pod.key}, and would return {other}")
+
+    def flushed(self, record: Flushed) -> None:
+        """A timer has moved pods."""
+        flush = {
+            BACKOFF: self.queue.flush_backoff,
+            RETRIES: self.queue.flush_retries,
+            UNSCHEDULABLE: self.queue.flush_unschedulable,
+        }.get(record.timer)
+        if flush is not None:
+            flush(now=record.now)
+
+    def activated(self, record: Activated, pods: Mapping[str, Pod]) -> None:
+        """Pods were to be tried next."""
+        self.queue.activate([pods[uid] for uid in record.uids if uid in pods], now=record.now)
