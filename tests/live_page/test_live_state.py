@@ -12,8 +12,9 @@ from trio_sched.daemon.serving.pages.live.live_facts import LiveFacts
 from trio_sched.live_page import pending_rows
 from trio_sched.live_page.live_state import LiveState
 from trio_sched.plugin_api import Wait, hookimpl
-from trio_sched.testing import node, pod
+from trio_sched.testing import device, device_class, node, pod, resource_claim, resource_slice
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.device_builders import DRIVER
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -81,6 +82,38 @@ async def test_a_node_is_shown_with_its_shares_marks_and_names() -> None:
         assert (summary["cpu"], summary["pods"]) == ([500, 10_000], [2, 330])
         assert summary["configuration"]["name"] == "defaults"
         assert {one["kind"]: one["state"] for one in summary["watches"]}["Pod"] == "fresh"
+
+
+async def test_devices_of_drivers_are_shown_as_they_are_allocated() -> None:
+    async with virtual_cluster(nodes=3) as cluster:
+        await cluster.create(device_class())
+        for name in ("node-1", "node-2"):
+            await cluster.create(resource_slice(name, *(device(f"gpu-{number}") for number in range(4))))
+        await trio.sleep(1)
+        state = state_of(cluster)
+        refresh(state)
+        reader = snapshot(state)
+        assert [reader.nodes()[f"node-{number}"][DRIVER] for number in (1, 2, 3)] == [0, 0, None]
+        for number in range(3):
+            await cluster.create(resource_claim(f"claim-{number}"))
+            await cluster.create(pod(f"p-{number}", claims=[f"claim-{number}"]))
+        await trio.sleep(20)
+        reader.take_delta(refresh(state))
+        assert sum(reader.nodes()[f"node-{number}"][DRIVER] for number in (1, 2)) == 750
+        await cluster.create(node("another"))
+        slices = resource_slice("another", device(), driver="other.example.com")
+        await cluster.create(slices)
+        await trio.sleep(1)
+        reader.take_delta(refresh(state))
+        assert (reader.nodes()["another"]["other.example.com"], reader.nodes()["another"][DRIVER]) == (0, None)
+        assert sum(reader.nodes()[f"node-{number}"][DRIVER] for number in (1, 2)) == 750
+        fresh = state_of(cluster)
+        refresh(fresh)
+        assert snapshot(fresh).nodes() == reader.nodes()
+        await cluster.delete(slices)
+        await trio.sleep(1)
+        reader.take_delta(refresh(state))
+        assert reader.nodes()["another"]["other.example.com"] is None
 
 
 async def test_a_pod_that_waits_is_shown_where_it_waits_and_why() -> None:
@@ -181,7 +214,7 @@ def offered(nodes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 async def change(cluster: VirtualCluster, random: Random, objects: dict[str, Any], step: int) -> None:
-    match random.randrange(6):
+    match random.randrange(7):
         case 0:
             name = f"node-{random.randrange(8)}-of-test"
             if name in objects:
@@ -194,8 +227,17 @@ async def change(cluster: VirtualCluster, random: Random, objects: dict[str, Any
             name = f"pod-{random.randrange(12)}"
             if name in objects:
                 await cluster.delete(objects.pop(name), grace_seconds=0)
+        case 6:
+            name = f"slice-of-node-{random.randrange(8)}"
+            if name in objects:
+                await cluster.delete(objects.pop(name))
+            else:
+                node_name = f"{name.removeprefix('slice-of-')}-of-test"
+                objects[name] = await cluster.create(
+                    resource_slice(node_name, device(), driver=f"d-{random.randrange(3)}")
+                )
         case 2:
-            names = [name for name in objects if name.startswith("node")]
+            names = [name for name in objects if name.startswith("node-")]
             if names:
                 name = random.choice(names)
                 objects[name] = await cluster.patch(objects[name], {"spec": {"unschedulable": random.random() < 0.5}})

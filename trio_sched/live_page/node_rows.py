@@ -10,6 +10,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from trio_sched.explanation.new_nodes import pool_name
+from trio_sched.live_page.device_shares import NOT_OFFERED, DeviceShares
 from trio_sched.live_page.names import OTHERS, GrowingNames
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod_requests import is_extended
@@ -24,7 +25,6 @@ _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 _MOST_NAMES: Final = 1000
 _MOST_DEVICES: Final = 8
 _MOST_PERMILLE: Final = 1_000_000
-_NOT_OFFERED: Final = -1
 _TOGETHER: Final = 200
 """Nodes whose labels and conditions are read without a pause."""
 
@@ -46,7 +46,7 @@ class NodeRows:
     zones: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_NAMES))
     pools: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_NAMES))
     devices: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_DEVICES))
-    """Extended resources that nodes offer; those beyond the first are left out."""
+    """Extended resources that nodes offer, and drivers that have devices on them; beyond a few they are left out."""
     columns: Columns = field(init=False, factory=dict)
     """By name, shape (nodes,), in the order of `names`: what was returned last."""
     names: list[str] = field(init=False, factory=list)
@@ -57,6 +57,10 @@ class NodeRows:
     _traits: Int64Array = field(init=False, factory=lambda: np.zeros((3, 0), dtype=np.int64))
     """Shape (3, nodes): what was read of them."""
     _next_id: int = field(init=False, default=0)
+    _device_shares: DeviceShares = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._device_shares = DeviceShares(self.table)
 
     def refresh(self, delta: dict[str, Any]) -> Iterator[None]:
         """Look at the nodes, and put what has changed into *delta*; yields where others may run."""
@@ -66,6 +70,7 @@ class NodeRows:
                 prepared[node.name] = node, self._traits_of(node)
                 if number % _TOGETHER == 0:
                     yield
+        yield from self._device_shares.refresh()
         counts = len(self.zones), len(self.pools), len(self.devices)
         changes = self._compare(prepared)
         for name, known, before in zip(("zones", "pools", "devices"), self._vocabularies(), counts, strict=True):
@@ -96,7 +101,7 @@ class NodeRows:
         changed = {}
         for name, column in now.items():
             known = before.get(name)
-            differs = is_old & (column != (_NOT_OFFERED if known is None else known))
+            differs = is_old & (column != (NOT_OFFERED if known is None else known))
             rows = np.flatnonzero(differs)
             if len(rows):
                 changed[name] = [self.ids[rows].tolist(), _values(name, column[rows])]
@@ -164,10 +169,15 @@ class NodeRows:
             number = self.devices.number(resource) if offered.any() else self.devices.get(resource)
             if number is not None and self.devices.names[number] != OTHERS:
                 shares = _permille(views.requested[row], offered)
-                columns[_device_column(number)] = np.where(offered > 0, shares, _NOT_OFFERED)
+                columns[_device_column(number)] = np.where(offered > 0, shares, NOT_OFFERED)
+        if self._device_shares.names == self.names:  # else nodes have come or gone while others ran
+            for driver, column in self._device_shares.columns.items():
+                number = self.devices.number(driver)
+                if self.devices.names[number] != OTHERS:
+                    columns[_device_column(number)] = column.copy()
         for number, name in enumerate(self.devices.names):
             if name != OTHERS and _device_column(number) not in columns:
-                columns[_device_column(number)] = np.full(len(self.names), _NOT_OFFERED, dtype=np.int64)
+                columns[_device_column(number)] = np.full(len(self.names), NOT_OFFERED, dtype=np.int64)
         return columns
 
     def _listed(self, rows: Int64Array) -> dict[str, list[Any]]:
@@ -192,7 +202,7 @@ def _values(name: str, column: Int64Array) -> list[Any]:
     values: list[Any] = column.tolist()
     if not name.startswith("device_"):
         return values
-    return [None if value == _NOT_OFFERED else value for value in values]
+    return [None if value == NOT_OFFERED else value for value in values]
 
 
 def _permille(requested: Int64Array, allocatable: Int64Array) -> Int64Array:

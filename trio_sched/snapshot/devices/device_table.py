@@ -6,7 +6,7 @@ dropped when a slice of one of its pools changes. Costs nothing where there are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from attrs import define, field
@@ -84,9 +84,13 @@ class DeviceTable:
         """Forget what is shared by equal devices that are all gone."""
         self._models.forget_unused()
 
+    def own_slices(self, node_name: str) -> Collection[SliceEntry]:
+        """The slices for the node alone."""
+        return self._of_node.get(node_name, {}).values()
+
     def slices_for(self, node_name: str) -> Iterator[SliceEntry]:
         """The slices that may be for the node."""
-        yield from self._of_node.get(node_name, {}).values()
+        yield from self.own_slices(node_name)
         yield from self._shared.values()
 
     def slices_of_pool(self, key: PoolKey) -> PoolSlices:
