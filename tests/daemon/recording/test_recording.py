@@ -105,6 +105,7 @@ async def test_what_waits_for_the_thread_is_bounded_in_bytes(tmp_path: Path, mon
         for number in range(20):
             slow.note(Forgotten(float(number), "uid"))
         assert 10 < slow.left_out < 20
+    assert slow.waiting_bytes == 0  # what was left out does not count as waiting for ever
 
 
 async def test_what_cannot_be_written_ends_the_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -182,18 +182,24 @@ class DecisionRecorder:
             self._thread.problem = describe_error(problem)
             self._check()
         else:
-            self._append(line)
-            self._noted_bytes += len(line)
+            if self._append(line):
+                self._noted_bytes += len(line)
 
-    def _append(self, note: Note) -> None:
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes of records wait for the thread."""
+        return self._noted_bytes - self._thread.taken_bytes
+
+    def _append(self, note: Note) -> bool:
+        """Have the thread write *note*; returns False if it was left out."""
         if not self.is_on:
-            return
-        waiting_bytes = self._noted_bytes - self._thread.taken_bytes
-        if self._missed or len(self._notes) >= self.max_notes or waiting_bytes >= MAX_NOTED_BYTES:
+            return False
+        if self._missed or len(self._notes) >= self.max_notes or self.waiting_bytes >= MAX_NOTED_BYTES:
             self._missed += 1
             self.left_out += 1
-        else:
-            self._notes.append(note)
+            return False
+        self._notes.append(note)
+        return True
 
     def state_repaired(self) -> None:
         """The cache was changed by something else than what is noted: what exists is recorded as a new beginning."""
