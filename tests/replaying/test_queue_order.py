@@ -54,6 +54,34 @@ def test_timers_of_the_queue_end_when_they_did(tmp_path: Path) -> None:
     assert (result.in_order, result.out_of_order) == (result.decisions, [])
 
 
+def test_the_order_is_not_compared_where_the_replay_begins_in_the_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_sched.recording.folder.MIN_SEGMENT_BYTES", 1)
+    monkeypatch.setattr("trio_sched.recording.folder.MAX_SEGMENT_BYTES", 1)
+
+    async def fill(cluster: VirtualCluster) -> None:
+        await more_than_fit(cluster)
+        decisions = cluster.scheduler.assembly.decisions
+        assert decisions is not None
+        decisions.state_repaired()  # the next batch begins a segment, which does not continue the one before
+        await more_than_fit_again(cluster)
+
+    record(tmp_path, fill, nodes=[node("n", cpu="2")])
+    result = replayed_cluster(tmp_path)
+    assert result.beginnings == 2
+    assert (result.differences, result.out_of_order) == ([], [])
+    assert 0 < result.in_order < result.decisions
+
+
+async def more_than_fit_again(cluster: VirtualCluster) -> None:
+    for number in range(6):
+        await cluster.create(pod(f"q{number}", cpu="1", priority=number % 3))
+        await trio.sleep(3)
+        await cluster.create(node(f"later-{number}", cpu="1"))
+    await trio.sleep(400)
+
+
 class Turns(PluginBase):
     """Rejects a pod called second until there is a node for one called first."""
 

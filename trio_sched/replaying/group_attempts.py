@@ -33,7 +33,6 @@ class GroupAttempts:
         pods = [pod for pod in map(attempts.find_pod, record.uids) if pod is not None]
         infos = [attempts.info(pod, record.now) for pod in pods]
         for info in infos:
-            attempts.order.known(info.uid)
             attempts.under_way(info, None)
         if groups is None:
             attempts.skip(NO_GROUPS, record.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from attrs import define, field
 
@@ -16,8 +16,8 @@ from trio_sched.replaying.results import ReplayResult
 class QueueOrder:
     """Moves pods in *queue* as timers did, and compares the pods that were returned with its first one.
 
-    Nothing is compared while the first one is a pod that was pending when the replay began, because it is not recorded
-    where such a pod stood, or a pod of a group: these back off together.
+    Nothing is compared where the replay begins with pods, because it is not recorded how long these back off, nor for
+    pods of groups, which back off together, or while one is the first.
 
     Attributes:
         queue: of the replay.
@@ -28,29 +28,20 @@ class QueueOrder:
     queue: SchedulingQueue
     result: ReplayResult
     is_counted: Callable[[float], bool]
-    _unknown: set[str] = field(factory=set, init=False)
-    """The UIDs of the pods of which it is not known where they stood."""
+    _begins_empty: bool = field(default=True, init=False)
 
-    def begins(self) -> None:
-        """What existed at the beginning is known."""
-        queue = self.queue
-        for pods in (queue.active, queue.backing_off.pod_backoff_q, queue.unschedulable.values()):
-            self._unknown.update(info.uid for info in pods)
-
-    def known(self, uid: str) -> None:
-        """An attempt on the pod begins: where it stands from now on is known."""
-        self._unknown.discard(uid)
+    def begins(self, pods: Collection[Pod]) -> None:
+        """The replay begins with *pods*."""
+        self._begins_empty = not pods
 
     def returned(self, pod: Pod, now: float) -> None:
         """The queue has returned *pod*, which it still has in the replay; pods of groups come with their first one."""
-        was_unknown = pod.uid in self._unknown
-        self.known(pod.uid)
-        if was_unknown or pod.group_key is not None or not self.is_counted(now):
+        if not self._begins_empty or pod.group_key is not None or not self.is_counted(now):
             return
         first = self.queue.peek()
         if first is not None and first.uid == pod.uid:
             self.result.in_order += 1
-        elif first is None or (first.uid not in self._unknown and first.pod.group_key is None):
+        elif first is None or first.pod.group_key is None:
             other = "no pod" if first is None else f"pod {first.key}"
             self.result.is_out_of_order(f"the queue returned pod {pod.key}, and would return {other}")
 

@@ -215,7 +215,7 @@ class _Replay:
             self._cluster.on_nodes(record)
         elif isinstance(record, Existed):
             self._cluster.existed(record)
-            attempts.order.begins()
+            attempts.order.begins(self._cluster.pods.values())
         elif isinstance(record, Missed):
             self.result.missed += record.records
         elif isinstance(record, Configured):
