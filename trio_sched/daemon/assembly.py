@@ -11,19 +11,25 @@ from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import define, field, frozen
-from msgspec import structs
 
+from trio_sched.daemon.assembly_parts import (
+    build_decision_recorder,
+    build_delivery,
+    build_pod_groups,
+    build_remedies,
+    build_scheduler,
+    build_shadow,
+)
 from trio_sched.daemon.clients import Clients
 from trio_sched.daemon.extenders.extender_kinds import node_kind, pod_kind
 from trio_sched.daemon.hooks.blocking_hooks import BlockingHooks
 from trio_sched.daemon.hooks.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
-from trio_sched.daemon.logs.queue_log import log_queue_move
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
@@ -53,33 +59,21 @@ from trio_sched.daemon.watching.watched_kinds import by_kind, check_kind
 from trio_sched.daemon.watching.watches import Watches
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.work_pool import WorkPool
-from trio_sched.engine.cache import Cache
-from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
 from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.hook_times import HookTimes
-from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
-from trio_sched.engine.object_cache import ObjectCache
-from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue.backoff import Backoff
-from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import ResourceOptions
-from trio_sched.plugin_api.features import Features
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
     from trio_sched.daemon.extenders.extenders import Extenders
     from trio_sched.daemon.leader_election import LeaderElector
-    from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
     from trio_sched.daemon.recording.decision_recorder import DecisionRecorder  # only where decisions are recorded
     from trio_sched.daemon.shadow.shadow import Shadow
-    from trio_sched.daemon.shadow.shadow_settings import ShadowSettings
 
 log = logging.getLogger(__name__)
 
@@ -265,13 +259,13 @@ def assemble(
     waiting, pods_in_pre_bind, object_waits = WaitingPods(), PodsInPreBind(), ObjectWaits()
     pods_available, backoff_changed = WakeUp(), WakeUp()
     metrics = MetricRecorder()
-    decisions = _decision_recorder(settings, wall_clock)
+    decisions = build_decision_recorder(settings, wall_clock)
     # The watches are made below; nothing is read from them before they run.
     pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]] = {
         "Pod": lambda: watches.pods.by_name,
         "Node": lambda: watches.nodes.by_name,
     }
-    scheduler = _scheduler(settings, random, pods_and_nodes, decisions)
+    scheduler = build_scheduler(settings, random, pods_and_nodes, decisions)
     queue = scheduler.queue
 
     def wake() -> None:
@@ -324,7 +318,7 @@ def assemble(
             tracer=tracer,
         )
     attempts = AttemptHistory()
-    remedies = _remedies(scheduler, status_writer) if config.explain_in_condition else None
+    remedies = build_remedies(scheduler, status_writer) if config.explain_in_condition else None
     failure_handler = FailureHandler(
         scheduler=scheduler,
         recorder=recorder,
@@ -353,13 +347,13 @@ def assemble(
         move_on_pod_add=features.gang_scheduling,
         declared_features=features.node_declared_features,
     )
-    delivery = _delivery(
+    delivery = build_delivery(
         decisions, event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics
     )
-    shadow = None if settings.shadow is None else _shadow(settings.shadow, delivery)
+    shadow = None if settings.shadow is None else build_shadow(settings.shadow, delivery)
     pod_groups = None
     if features.generic_workload:
-        pod_groups = _pod_groups(
+        pod_groups = build_pod_groups(
             binding,
             preemption_executor,
             skip_pod_schedule,
@@ -474,148 +468,3 @@ def assemble(
     )
     assembly.put_in_force(loaded)
     return assembly
-
-
-def _pod_groups(
-    binding: BindingCycle,
-    preemption_executor: PreemptionExecutor,
-    skip_pod_schedule: SkipPodSchedule,
-    extender_scheduling: ExtenderScheduling | None,
-    tracer: AttemptTracer | None,
-    client: KubeClient,
-    features: Features,
-    decisions: DecisionRecorder | None,
-) -> SchedulePodGroups:
-    """What schedules pod groups, with the parts that schedule pods."""
-    from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
-    from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
-    from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
-
-    scheduler, recorder, status_writer = binding.scheduler, binding.recorder, binding.status_writer
-    reporter = PodGroupReporter(
-        client=client,
-        pool=status_writer.pool,
-        recorder=recorder,
-        object_cache=scheduler.object_cache,
-        wall_clock=status_writer.wall_clock,
-    )
-    parts: dict[str, Any] = {
-        "scheduler": scheduler,
-        "binding": binding,
-        "failure_handler": binding.failure_handler,
-        "waiting": binding.waiting,
-        "status_writer": status_writer,
-        "reporter": reporter,
-        "preemption_executor": preemption_executor,
-        "eviction": GangEviction(
-            client=client,
-            pool=status_writer.pool,
-            recorder=recorder,
-            status_writer=status_writer,
-            reporter=reporter,
-        ),
-        "skip_pod_schedule": skip_pod_schedule,
-        "by_placement": features.topology_aware_workload_scheduling,
-        "preempts_for_groups": features.workload_aware_preemption,
-        "preempts_in_background": features.scheduler_async_preemption,
-        "metrics": binding.metrics,
-        "tracer": tracer,
-        "extender_scheduling": extender_scheduling,
-    }
-    if decisions is None:
-        return SchedulePodGroups(**parts)
-    from trio_sched.daemon.pod_groups.recorded_pod_groups import RecordedPodGroups
-
-    return RecordedPodGroups(**parts, decisions=decisions)
-
-
-def _shadow(settings: ShadowSettings, delivery: Delivery) -> Shadow:
-    """Compares decisions, and takes what the watches deliver in place of *delivery*."""
-    from trio_sched.daemon.shadow.delayed_delivery import DelayedDelivery  # only where there is a shadow
-    from trio_sched.daemon.shadow.shadow import Shadow
-    from trio_sched.engine.shadow.window import Window
-
-    delayed = DelayedDelivery(
-        event_handlers=delivery.event_handlers,
-        object_waits=delivery.object_waits,
-        wake=delivery.wake,
-        metrics=delivery.metrics,
-        window=Window(),
-    )
-    return Shadow(settings=settings, scheduler=delivery.event_handlers.scheduler, delivery=delayed)
-
-
-def _remedies(scheduler: Scheduler, status_writer: PodStatusWriter) -> ConditionRemedies:
-    """Finds what would help pods, and writes it into their conditions."""
-    from trio_sched.daemon.first_remedy import first_remedy
-
-    def write(pod: Pod, message: str) -> None:
-        known = scheduler.cache.unassigned.get(pod.key)
-        if known is not None and known.uid == pod.uid and not scheduler.cache.is_assumed(pod.uid):
-            status_writer.write(known, reason=UNSCHEDULABLE, message=message, nominated_node_name=None)
-
-    return ConditionRemedies(partial(first_remedy, scheduler), write)
-
-
-def _decision_recorder(settings: DaemonSettings, wall_clock: Callable[[], datetime]) -> DecisionRecorder | None:
-    """What records decisions, if that is wanted."""
-    if settings.recording is None:
-        return None
-    from trio_sched.daemon.recording.decision_recorder import DecisionRecorder
-
-    return DecisionRecorder(settings=settings.recording, wall_clock=wall_clock)
-
-
-def _delivery(decisions: DecisionRecorder | None, **parts: Any) -> Delivery:
-    """What takes the batches of the watches, made of *parts*."""
-    if decisions is None:
-        return Delivery(**parts)
-    from trio_sched.daemon.recording.recorded_delivery import RecordedDelivery
-
-    return RecordedDelivery(**parts, decisions=decisions)
-
-
-def _scheduler(
-    settings: DaemonSettings,
-    random: Random,
-    pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]],
-    decisions: DecisionRecorder | None,
-) -> Scheduler:
-    """The engine, without profiles yet: plugins are given a handle that reaches it."""
-    features = settings.gates.features
-    options = ResourceOptions(
-        pod_level=features.pod_level_resources,
-        pod_level_resize=features.in_place_pod_level_resources_vertical_scaling,
-    )
-    pop_from_backoff = features.scheduler_pop_from_backoff_q
-    with_groups = features.generic_workload
-    in_cache = structs.replace(options, device_claims=features.dra_node_allocatable_resources)
-    cache = Cache(in_cache, groups=PodGroupStates(is_followed=with_groups))
-    of_queue: dict[str, Any] = {
-        "get_unassigned_pod": cache.unassigned.get,
-        "backoff": Backoff(align_to_window=pop_from_backoff),
-        "max_in_unschedulable_seconds": settings.max_in_unschedulable_seconds,
-        "pop_from_backoff": pop_from_backoff,
-        "groups_skip_hints": with_groups,
-        "groups_back_off": with_groups,
-        "resource_options": options,
-        "on_move": log_queue_move,
-    }
-    # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
-    # decisions do not depend on it.
-    sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
-    parts: dict[str, Any] = {
-        "cache": cache,
-        "object_cache": ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
-        "measurements": Measurements(time.perf_counter, sample_gap),
-    }
-    if decisions is None:
-        return Scheduler(**parts, queue=SchedulingQueue(**of_queue), rng=random)
-    from trio_sched.daemon.recording.recorded_queue import RecordedQueue
-    from trio_sched.daemon.recording.recorded_random import RecordedRandom
-    from trio_sched.daemon.recording.recorded_scheduler import RecordedScheduler
-
-    queue = RecordedQueue(**of_queue, decisions=decisions)
-    scheduler = RecordedScheduler(**parts, queue=queue, rng=RecordedRandom(random), decisions=decisions)
-    decisions.scheduler = scheduler
-    return scheduler
