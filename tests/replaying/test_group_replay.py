@@ -126,9 +126,8 @@ class Asks(PluginBase):
     """Takes its time after a pod has fitted nowhere."""
 
     @hookimpl
-    async def post_filter(self, pod: Pod, diagnosis: Any, state: CycleState) -> Any:
+    async def post_filter(self, pod: Pod, diagnosis: Any, state: CycleState) -> None:
         await trio.sleep(1)
-        return unschedulable("nothing helps")
 
 
 def test_attempts_in_the_middle_of_which_something_happens_are_counted(tmp_path: Path) -> None:

@@ -11,7 +11,16 @@ from recorded_clusters import record
 from trio_sched.cli.main import main
 from trio_sched.plugin_api import CycleState, Pod, hookimpl, unschedulable
 from trio_sched.recording.folder import segment_paths
-from trio_sched.recording.records import BACKOFF, UNSCHEDULABLE, Activated, Decided, Flushed, Record, encode_record
+from trio_sched.recording.records import (
+    BACKOFF,
+    UNSCHEDULABLE,
+    Activated,
+    Decided,
+    Flushed,
+    Record,
+    Requeued,
+    encode_record,
+)
 from trio_sched.recording.segments import SegmentReader, SegmentWriter
 from trio_sched.testing import VirtualCluster, node, pod, replayed_cluster
 
@@ -132,3 +141,45 @@ def test_another_order_is_shown_and_fails_the_verification(tmp_path: Path, capsy
     assert result.out_of_order == ["the queue returned pod default/p1, and would return pod default/p0"]
     assert main(["replay", str(tmp_path), "--verify"]) == 1
     assert "Other order: the queue returned pod default/p1" in capsys.readouterr().out
+
+
+class Thinks(PluginBase):
+    """Rejects a pod called never until some event, and takes its time after a pod has fitted nowhere."""
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, state: CycleState) -> Any:
+        return unschedulable("never") if pod.name == "never" else None
+
+    @hookimpl
+    async def post_filter(self, pod: Pod, diagnosis: Any, state: CycleState) -> None:
+        await trio.sleep(3)
+
+
+THINKS_FIRST = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    preFilter: {enabled: [{name: Thinks}]}
+    postFilter: {disabled: [{name: "*"}], enabled: [{name: Thinks}, {name: DefaultPreemption}]}
+"""
+
+
+def test_a_nomination_is_compared_although_a_timer_has_ended_meanwhile(tmp_path: Path) -> None:
+    async def fill(cluster: VirtualCluster) -> None:
+        await cluster.create(pod("low", cpu="4", priority=1))
+        await cluster.create(pod("never"))
+        await trio.sleep(3.2)
+        await cluster.create(node("late", cpu="100m"))  # the pod called never backs off
+        await cluster.create(pod("high", cpu="4", priority=10))
+        await trio.sleep(30)
+        await cluster.delete(pod("never"), grace_seconds=0)
+
+    gates = {"SchedulerPopFromBackoffQ": False}
+    record(tmp_path, fill, nodes=[node("n", cpu="4")], plugins=[Thinks], gates=gates, config=THINKS_FIRST)
+    records = records_of(segment_paths(tmp_path)[0])
+    kinds = [one for one in records if isinstance(one, Decided | Flushed | Requeued)]
+    number = next(number for number, one in enumerate(kinds) if isinstance(one, Requeued) and one.nominated)
+    assert isinstance(kinds[number - 1], Flushed)
+    result = replayed_cluster(tmp_path, plugins=[Thinks], is_same_configuration=True)
+    assert (result.differences, dict(result.not_compared)) == ([], {})

@@ -80,7 +80,7 @@ class Attempts:
     is_counted: Callable[[float], bool]
     posix: Callable[[float], float]
     records: int = 0
-    """How many records were read."""
+    """How many records were read of what decisions depend on."""
     order: QueueOrder
     rng: ReplayedRandom = field(factory=ReplayedRandom, init=False)
     _under_way: dict[str, _Attempt] = field(factory=dict, init=False)

@@ -175,9 +175,10 @@ class _Replay:
                 if self._posix(now) > self.plan.until_seconds:
                     return False
                 _advance(now)
-            self._attempts.records += 1
-            if self._attempts.records % _CLEANED_EVERY == 0:
-                self._forget_unused(self._assembly)
+            if not isinstance(record, Flushed | Activated):  # no decision depends on these
+                self._attempts.records += 1
+                if self._attempts.records % _CLEANED_EVERY == 0:
+                    self._forget_unused(self._assembly)
             await self._take(record, self._assembly)
         return True
 
