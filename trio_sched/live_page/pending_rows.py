@@ -41,7 +41,7 @@ _SCANNED_TOGETHER: Final = 2000
 """Names that are compared without a pause."""
 _SCANNED_EVERY_TIME: Final = 10_000
 """So many pods are looked at in every refresh for new ones anywhere among them; more in every second one, and so on."""
-_ROUNDS: Final = 5
+ROUNDS: Final = 5
 """Each row is read at least in one of so many refreshes."""
 
 Rank = tuple[int, float, str]
@@ -230,8 +230,8 @@ class PendingRows:
         for now, before in zip(parts, self._parts, strict=False):
             moved |= (now ^ before) & shown
         self._parts = parts
-        self._round = (self._round + 1) % _ROUNDS
-        moved.update(islice(shown, self._round, None, _ROUNDS))
+        self._round = (self._round + 1) % ROUNDS
+        moved.update(islice(shown, self._round, None, ROUNDS))
         moved.update(key for key, row in self._rows.items() if not row.changing)
         return moved
 

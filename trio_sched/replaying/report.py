@@ -23,14 +23,7 @@ def as_lines(result: ReplayResult, *, every_pod: bool) -> Iterator[str]:
         yield f"and {result.different - len(shown)} more" + ("" if every_pod else "; --pods shows them")
     if shown:
         yield ""
-    for note in result.notes:
-        yield f"Note: {note}"
-    for segment, count in result.lost_bytes.items():
-        yield f"Note: {count} bytes at the end of {segment} cannot be read; what was before them is replayed"
-    if result.missed:
-        yield f"Note: {result.missed} records are missing, because the disk was too slow for them"
-    if result.beginnings > 1:
-        yield f"Note: the replay began {result.beginnings} times with what existed, because something before is missing"
+    yield from notes(result)
     for reason, count in result.not_compared.items():
         yield f"Not compared: {count} {reason}"
     for text in result.out_of_order[:_ROWS]:
@@ -45,6 +38,18 @@ def as_lines(result: ReplayResult, *, every_pod: bool) -> Iterator[str]:
     yield f"{result.decisions} decisions, {same} the same{chance}, {result.different} different"
     yield f"{result.changes} changes of objects"
     yield f"sha256 {result.digest}"
+
+
+def notes(result: ReplayResult) -> Iterator[str]:
+    """What is missing of the recording, or is not as it was when it was made."""
+    for note in result.notes:
+        yield f"Note: {note}"
+    for segment, count in result.lost_bytes.items():
+        yield f"Note: {count} bytes at the end of {segment} cannot be read; what was before them is replayed"
+    if result.missed:
+        yield f"Note: {result.missed} records are missing, because the disk was too slow for them"
+    if result.beginnings > 1:
+        yield f"Note: the replay began {result.beginnings} times with what existed, because something before is missing"
 
 
 def as_data(result: ReplayResult) -> dict[str, Any]:

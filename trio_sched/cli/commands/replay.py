@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from attrs import define, field
 
 from trio_sched.cli.commands.progress import Progress, shown_progress
-from trio_sched.cli.commands.simulation_options import echo_data, one_error, read_time, set_up_log, settings_of
+from trio_sched.cli.commands.recorded_settings import RecordedSettings
+from trio_sched.cli.commands.simulation_options import echo_data, one_error, read_time, set_up_log
 from trio_sched.cli.flags.cluster_options import FileName
-from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
+from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand
 from trio_sched.cli.process.terminal import answer_console
-from trio_sched.config.errors import ConfigError
-from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.errors import TrioSchedError
-from trio_sched.recording.records import Configured
 from trio_sched.replaying.recorded_manifests import write_manifests
 from trio_sched.replaying.replay import ReplayPlan, replay, with_failure_policies
 from trio_sched.replaying.report import as_data, as_lines
@@ -114,7 +111,7 @@ def replay_command(
             raise click.UsageError("--outcome compares two configurations; give the other one with --config")
         comparison: Comparison | None = None
         with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
-            settings = _Settings(config, feature_gates, selection, Path(scratch))
+            settings = RecordedSettings(config, feature_gates, selection, Path(scratch))
             progress.begin("decisions made again")
             plan = ReplayPlan(
                 folder=folder,
@@ -159,54 +156,7 @@ def _write_manifests(folder: Path, path: Path) -> None:
         click.echo(f"Warning: left out: {count} {kind}, whose contents are not recorded", err=True)
 
 
-@define(eq=False)
-class _Settings:
-    """What to schedule with, given what was recorded.
-
-    Attributes:
-        first: what was recorded first.
-    """
-
-    config: Path | None
-    feature_gates: str | None
-    selection: PluginSelection
-    scratch: Path
-    first: Configured | None = field(default=None, init=False)
-
-    def __call__(self, recorded: Configured) -> DaemonSettings:
-        """The given configuration and gates, or else those of *recorded*.
-
-        Raises:
-            ConfigError: they cannot be used.
-        """
-        self.first = self.first or recorded
-        gates = _gates(recorded) if self.feature_gates is None else self.feature_gates
-        return (
-            self._recorded(recorded, gates) if self.config is None else settings_of(self.config, gates, self.selection)
-        )
-
-    def as_recorded(self, recorded: Configured) -> DaemonSettings:
-        """Those of *recorded*.
-
-        Raises:
-            ConfigError: they cannot be used.
-        """
-        return self._recorded(recorded, _gates(recorded))
-
-    def _recorded(self, recorded: Configured, gates: str) -> DaemonSettings:
-        file = self.scratch / "recorded.yaml"
-        file.write_text(recorded.configuration, encoding="utf-8")
-        try:
-            return settings_of(file, gates, self.selection)
-        except ConfigError as error:
-            raise error.within("the recorded configuration cannot be used; give one with --config: ") from error
-
-
-def _gates(recorded: Configured) -> str:
-    return ",".join(f"{name}={str(value).lower()}" for name, value in sorted(recorded.gates.items()))
-
-
-def _simulate(folder: Path, settings: _Settings, first_at: float, progress: Progress) -> Comparison | None:
+def _simulate(folder: Path, settings: RecordedSettings, first_at: float, progress: Progress) -> Comparison | None:
     """The recorded cluster with both configurations; None, with a warning, if it cannot be simulated."""
     assert settings.first is not None, "something was decided"
     try:
