@@ -41,7 +41,7 @@ COMMANDS: Final = {
         "replay", "replay_command", "Make the decisions of a recording again, and show which are others."
     ),
     "top": LazyCommand("top", "top", "Show a running trio-sched, or a cluster, in the terminal, live."),
-    "ui": LazyCommand("ui", "ui", "Show a running trio-sched, or a cluster, in the browser, live."),
+    "ui": LazyCommand("ui", "ui", "Show a running trio-sched, a cluster or a recording in the browser."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
     "bench-plugin": LazyCommand("bench_plugin", "bench_plugin", "Measure what a plugin costs per pod."),
     "new-plugin": LazyCommand("new_plugin", "new_plugin", "Write a package with a plugin that works."),

@@ -27,7 +27,7 @@ class LiveSource:
     """Where the page gets what it shows."""
 
     kind: str
-    """``scheduler``, ``cluster`` or ``simulation``."""
+    """``scheduler``, ``cluster``, ``simulation`` or ``recording``."""
     name: str
     scheduler: Scheduler
     now: Callable[[], float]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 from attrs import define, evolve, field, frozen
@@ -54,6 +54,16 @@ SettingsOf = Callable[[Configured], DaemonSettings]
 """The settings to schedule with, given the recorded configuration."""
 
 
+class Observer(Protocol):
+    """Looks at the scheduler of a replay while it goes on."""
+
+    def before(self, assembly: Assembly, record: Record, time: float) -> None:
+        """*record*, of POSIX seconds *time*, is taken next."""
+
+    def ended(self, assembly: Assembly) -> None:
+        """All records of a segment were taken, or of those before the end of the replay."""
+
+
 @frozen(kw_only=True)
 class ReplayPlan:
     """What to replay, and how."""
@@ -68,6 +78,7 @@ class ReplayPlan:
     """POSIX seconds at which the replay ends."""
     progress: Callable[[int], None] = lambda _decisions: None
     """Is called with the number of decisions so far."""
+    observer: Observer | None = None
 
 
 def replay(plan: ReplayPlan) -> ReplayResult:
@@ -107,7 +118,10 @@ class _Replay:
                     await self._begin(records, stack)
                 else:
                     _skip_beginning(records)
-                if not await self._replay(records):
+                goes_on = await self._replay(records)
+                if self.plan.observer is not None and self._assembly is not None:
+                    self.plan.observer.ended(self._assembly)
+                if not goes_on:
                     break
         finally:
             await stack.aclose()
@@ -174,6 +188,8 @@ class _Replay:
             if now is not None:
                 if self._posix(now) > self.plan.until_seconds:
                     return False
+                if self.plan.observer is not None:
+                    self.plan.observer.before(self._assembly, record, self._posix(now))
                 _advance(now)
             if not isinstance(record, Flushed | Activated):  # no decision depends on these
                 self._attempts.records += 1

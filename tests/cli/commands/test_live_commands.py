@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from random import Random
 
 import httpx
@@ -14,6 +15,7 @@ import trio
 from attrs import evolve
 from daemon_clients import one_for_all
 from real_time_daemon import daemon_settings, free_port, node_manifests
+from recorded_clusters import record
 from rich.console import Console
 
 from contrib.scenarios.pending_causes import pod
@@ -207,3 +209,41 @@ def test_an_address_that_is_none_is_an_error(
         )
     assert main([command, "--from", "http://x", "--kubeconfig", config]) != ExitCode.OK
     assert "write https://HOST:PORT" in capsys.readouterr().err
+
+
+async def test_a_recording_is_shown_at_an_address_that_nobody_can_guess(tmp_path: Path) -> None:
+    await trio.to_thread.run_sync(partial(record, tmp_path, lambda cluster: cluster.create(pod("there")), nodes=1))
+    options = dict.fromkeys(("scheduler_url", "from_ca", "from_insecure", "config", "kubeconfig", "context"))
+    pages = await trio.to_thread.run_sync(ui._recorded, tmp_path, options)
+    async with trio.open_nursery() as nursery:
+        url = await nursery.start(ui.serve_page, LocalPage(ui.answer_here(pages), "secret"), 0)
+        async with httpx.AsyncClient(timeout=20) as browser:
+            stream = (await browser.get(f"{url}/stream")).text
+            frame = await browser.get(f"{url}/frame", params={"time": pages.frames.end})
+            assert "script-src 'self'" in frame.headers["content-security-policy"]
+            assert frame.json()["summary"]["pods"][0] == 1
+            assert '"timeline":{"begin":' in stream
+            assert (await browser.get(url.replace("/secret", ""))).status_code == 404
+        nursery.cancel_scope.cancel()
+
+
+def test_what_is_no_recording_is_an_error_of_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "cut").mkdir()
+    for path in (tmp_path / "file", tmp_path / "cut" / "segment-00000001.trio"):
+        path.write_bytes(b"")
+    for name, text in {
+        "missing": "there is no folder",
+        "file": "is no folder",
+        "empty": "has no segments of a recording",
+        "cut": "has nothing to show",
+    }.items():
+        assert main(["ui", "--no-browser", "--recording", f"{tmp_path / name}"]) != ExitCode.OK
+        said = capsys.readouterr().err
+        assert text in said
+        assert len(said.splitlines()) <= 2
+
+
+def test_a_recording_and_a_scheduler_are_not_shown_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ui", "--recording", "x", "--from", "https://127.0.0.1:10259"]) == ExitCode.NO_ANSWER
+    assert "--recording shows what was recorded" in capsys.readouterr().err

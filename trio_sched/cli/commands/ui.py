@@ -1,11 +1,13 @@
-"""``trio-sched ui``: the live page of a running trio-sched, or of a cluster, in the browser."""
+"""``trio-sched ui``: the live page of a running trio-sched, a cluster or a recording in the browser."""
 
 from __future__ import annotations
 
 import secrets
+import tempfile
 import webbrowser
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
@@ -13,7 +15,10 @@ import trio
 
 from trio_sched.cli.commands.live_scheduler import connection_of, followed, refused, scheduler_options
 from trio_sched.cli.commands.local_page import Answer, LocalPage, SchedulerProxy
+from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.commands.recorded_settings import RecordedSettings
 from trio_sched.cli.commands.simulation_options import one_error, set_up_log
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand
 from trio_sched.daemon.serving.messages import Request, Response
@@ -25,23 +30,35 @@ from trio_sched.simulator.endpoints.serve import configuration
 
 if TYPE_CHECKING:
     from trio_sched.daemon.serving.pages.live.live_pages import LivePages
+    from trio_sched.daemon.serving.pages.live.recorded_pages import RecordedPages
 
 _HOST: Final = "127.0.0.1"
 
 
-@click.command(cls=AnswerCommand, short_help="Show a running trio-sched, or a cluster, in the browser, live.")
+@click.command(cls=AnswerCommand, short_help="Show a running trio-sched, a cluster or a recording in the browser.")
 @scheduler_options
+@click.option(
+    "--recording",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Show what --record has written to this folder, with a slider to go through its time, forward and back; "
+    "replayed with the recorded configuration unless --config gives another.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one if not given.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-def ui(port: int, no_browser: bool, **options: Any) -> ExitCode:
-    """Show a running trio-sched, or a cluster, in the browser, live: nodes, queue, why pods are pending.
+def ui(recording: Path | None, port: int, no_browser: bool, **options: Any) -> ExitCode:
+    """Show a running trio-sched, a cluster or a recording in the browser: nodes, queue, why pods are pending.
 
     A browser has no credentials for either. So this serves the page on this machine alone, at an address that nobody
     can guess, and asks with the credentials of your kubeconfig; nothing can be changed there. With --from it takes the
-    right to get the paths /ui and /ui/*, else those to list and watch pods and nodes. Ctrl-C ends it.
+    right to get the paths /ui and /ui/*, else those to list and watch pods and nodes; with --recording nobody is asked.
+    Ctrl-C ends it.
     """
     set_up_log(0)
     with one_error():
+        if recording is not None:
+            trio.run(_show_pages, _recorded(recording, options), f"the recording {recording}", port, not no_browser)
+            return ExitCode.OK
         connection = connection_of(options)
         if connection is None:
             trio.run(_show_cluster, followed(options), port, not no_browser)
@@ -60,10 +77,43 @@ async def _show_scheduler(connection: ConnectionSettings, port: int, opens_brows
 
 async def _show_cluster(cluster: AbstractAsyncContextManager[LivePages], port: int, opens_browser: bool) -> None:
     async with cluster as pages:
-        await _serve_until_signal(answer_here(pages), "the cluster", port, opens_browser)
+        await _show_pages(pages, "the cluster", port, opens_browser)
 
 
-def answer_here(pages: LivePages) -> Answer:
+async def _show_pages(pages: LivePages | RecordedPages, name: str, port: int, opens_browser: bool) -> None:
+    await _serve_until_signal(answer_here(pages), name, port, opens_browser)
+
+
+def _recorded(folder: Path, options: dict[str, Any]) -> RecordedPages:
+    """The page of the recording in *folder*.
+
+    Raises:
+        click.UsageError: *options* name something else to show.
+        TrioSchedError: it is no recording, or cannot be scheduled with; possibly in an exception group.
+    """
+    from trio_sched.replaying.recorded_states import recorded_pages  # all of a daemon
+    from trio_sched.replaying.replay import ReplayPlan
+    from trio_sched.replaying.report import notes
+
+    if any(options[name] for name in ("scheduler_url", "from_ca", "from_insecure", "kubeconfig", "context")):
+        raise click.UsageError(
+            "--recording shows what was recorded; of the other options about what to show it takes --config alone"
+        )
+    with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
+        progress.begin("decisions made again")
+        plan = ReplayPlan(
+            folder=folder,
+            settings_of=RecordedSettings(options["config"], None, PluginSelection(), Path(scratch)),
+            is_same_configuration=options["config"] is None,
+            progress=lambda decisions: progress.count(decisions, decisions),
+        )
+        pages, result = recorded_pages(plan)
+    for note in notes(result):
+        click.echo(note, err=True)
+    return pages
+
+
+def answer_here(pages: LivePages | RecordedPages) -> Answer:
     """Answers with *pages*, which are made in this process."""
     routes = Routes(exact=pages.handlers())
 

@@ -1,0 +1,146 @@
+"""The live page of a recording: what it shows of which time."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from recorded_clusters import record
+
+from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.daemon.serving.messages import Request, Response
+from trio_sched.daemon.serving.pages.live.recorded_pages import RecordedPages
+from trio_sched.daemon.serving.pages.routes import Routes
+from trio_sched.recording.folder import segment_paths
+from trio_sched.recording.records import Missed
+from trio_sched.recording.segments import NotARecording
+from trio_sched.replaying.recorded_states import RecordedStates, recorded_pages
+from trio_sched.replaying.replay import ReplayPlan
+from trio_sched.replaying.replayed_cluster import BadRecording
+from trio_sched.simulator import EPOCH_OF_TESTS
+from trio_sched.testing import VirtualCluster, pod
+from trio_sched.testing.cluster_settings import cluster_settings
+
+
+async def pods_that_come_and_go(cluster: VirtualCluster) -> None:
+    for number in range(3):
+        await cluster.create(pod(f"p{number}", cpu="1"))
+    await trio.sleep(30)
+    await cluster.create(pod("huge", cpu="500"))
+    await trio.sleep(30)
+    await cluster.delete(pod("p0"))
+
+
+def shown(folder: Path) -> RecordedPages:
+    plan = ReplayPlan(
+        folder=folder, settings_of=lambda one: cluster_settings(one.configuration, DEFAULT_GATES, [], False)
+    )
+    return recorded_pages(plan)[0]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> RecordedPages:
+    folder = tmp_path_factory.mktemp("recordings") / "shop"
+    record(folder, pods_that_come_and_go, nodes=2)
+    return shown(folder)
+
+
+def ask(pages: RecordedPages, target: str) -> Response:
+    path, _, query = target.partition("?")
+    request = Request(method="GET", path=path, target=target, query=query, headers=[])
+    return trio.run(Routes(exact=pages.handlers()), request)
+
+
+def state(pages: RecordedPages, time: float) -> Any:
+    response = ask(pages, f"/ui/frame?time={time}")
+    assert response.status == 200
+    return json.loads(response.body)
+
+
+def test_the_cluster_is_as_it_was_at_each_time(pages: RecordedPages) -> None:
+    begin, end = pages.frames.begin, pages.frames.end
+    assert end - begin >= 60
+    placed, refused, last = (state(pages, time) for time in (begin + 20, begin + 45, end))
+    assert placed["time"] == begin + 20
+    assert placed["timeline"] == {"begin": begin, "end": end}
+    assert placed["source"] == {"kind": "recording", "name": "recording shop"}
+    assert [one["summary"]["pods"][0] for one in (placed, refused, last)] == [3, 3, 2]
+    assert [one["pending"].get("name", []) for one in (placed, refused)] == [[], ["huge"]]
+    assert [cause["text"] for cause in refused["causes"]] == ["Insufficient cpu"]
+    assert placed["nodes"]["name"] == ["node-1", "node-2"]
+    assert sum(last["nodes"]["pods"]) == 2
+    assert last["summary"]["leader"] is None
+
+
+def test_the_stream_is_the_last_state_alone(pages: RecordedPages) -> None:
+    async def read() -> bytes:
+        response = await Routes(exact=pages.handlers())(
+            Request(method="GET", path="/ui/stream", target="/ui/stream", query="", headers=[])
+        )
+        assert response.stream is not None
+        return b"".join([piece async for piece in response.stream])
+
+    text = trio.run(read).decode()
+    event, data = text.removeprefix("retry: 2000\n\n").removesuffix("\n\n").split("\n")
+    assert event == "event: snapshot"
+    assert json.loads(data.removeprefix("data: ")) == state(pages, pages.frames.end)
+
+
+def test_the_history_has_what_was_recorded(pages: RecordedPages) -> None:
+    history = json.loads(ask(pages, "/ui/history").body)
+    steps = [after - before for before, after in zip(history["seconds"], history["seconds"][1:], strict=False)]
+    series = history["series"]
+    assert all(seconds >= 10 for seconds in steps)
+    assert {len(values) for values in series.values()} == {len(history["seconds"])}
+    assert max(series["binds"]) > 0
+    assert series["unschedulable"][-1] == 1
+    assert set(series["bind_p50"]) == {None}
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "text"),
+    [
+        ("/ui/frame?time=1", 404, "the recording begins at"),
+        ("/ui/frame?time=nan", 400, "give seconds since 1970"),
+        ("/ui/frame?time=x", 400, "give seconds since 1970"),
+        ("/ui/frame", 400, "give seconds since 1970"),
+        ("/ui/node?name=node-1", 501, "without details"),
+        ("/ui/pod?namespace=default&name=huge", 501, "without details"),
+        ("/ui/pods?query=p", 501, "cannot be searched"),
+    ],
+)
+def test_what_there_is_not_is_an_error(pages: RecordedPages, target: str, status: int, text: str) -> None:
+    response = ask(pages, target)
+    assert response.status == status
+    assert text in json.loads(response.body)["error"]
+
+
+def test_a_scheduler_that_was_started_again_is_shown_as_it_was_before_until_then(tmp_path: Path) -> None:
+    record(tmp_path, pods_that_come_and_go, nodes=2)
+    record(tmp_path, pods_that_come_and_go, nodes=3, begins=EPOCH_OF_TESTS + timedelta(minutes=5))
+    pages = shown(tmp_path)
+    again = EPOCH_OF_TESTS.timestamp() + 300
+    shown_at = [state(pages, time) for time in (again - 150, again - 1, again + 20, pages.frames.end)]
+    assert [one["summary"]["nodes"] for one in shown_at] == [2, 2, 3, 3]
+    assert [one["summary"]["pods"][0] for one in shown_at] == [2, 2, 3, 2]
+
+
+def test_a_recording_that_is_cut_off_is_shown_up_to_the_cut(tmp_path: Path) -> None:
+    record(tmp_path, pods_that_come_and_go, nodes=2)
+    whole = shown(tmp_path).frames.end
+    (segment,) = segment_paths(tmp_path)
+    content = segment.read_bytes()
+    segment.write_bytes(content[: len(content) * 2 // 3])
+    assert shown(tmp_path).frames.end <= whole
+    segment.write_bytes(content[: len(content) // 100])
+    with pytest.raises(NotARecording, match="has nothing to show"):
+        shown(tmp_path)
+
+
+def test_a_record_of_no_time_is_an_error(tmp_path: Path) -> None:
+    states: Any = RecordedStates(tmp_path)
+    for time in (-1.0, 1e300, float("nan")):
+        with pytest.raises(BadRecording, match="a time that cannot be shown"):
+            states.before(None, Missed(0.0, 1), time)
