@@ -19,7 +19,7 @@ export class Timeline {
     this.cluster = cluster;
     const button = (sign, title, steps) =>
       element("button", { type: "button", "aria-label": title, title, onclick: () => this.step(steps) }, sign);
-    fill(byId("timeline"), button("⏮", "Back (,)", -1), this.#play, button("⏭", "Forward (.)", 1), this.#slider, this.#said);
+    fill(byId("timeline"), button("|◀", "Back (,)", -1), this.#play, button("▶|", "Forward (.)", 1), this.#slider, this.#said);
     this.#slider.addEventListener("input", () => this.#go(Number(this.#slider.value)));
     cluster.addEventListener("change", () => this.#show());
     this.#setPlaying(false);
