@@ -1,6 +1,8 @@
 """Health checks while the event loop is stopped: a thread answers on the real listening socket."""
 
 import http.client
+import os
+import resource
 import socket
 import ssl
 import threading
@@ -81,10 +83,24 @@ def test_what_needs_credentials_is_not_answered() -> None:
         assert "nothing has run for 31 s" in get(port, "/livez")[1]
 
 
+@contextmanager
+def many_open_files() -> Iterator[None]:
+    """Inside the block new descriptors are above 1023, which ``select`` does not take."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        yield
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_clients_that_say_nothing_or_nonsense_keep_nobody_waiting_for_long() -> None:
     def connected(port: int) -> socket.socket:
         return socket.create_connection(("127.0.0.1", port))
 
-    with answering(31.0) as port, connected(port), connected(port) as rude:
+    with answering(31.0) as port, many_open_files(), connected(port), connected(port) as rude:
         rude.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert get(port, "/livez")[0] == 500

@@ -60,7 +60,7 @@ class StalledHealth:
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
             try:
-                if not select.select([self.listener], [], [], left)[0]:
+                if not _is_ready(self.listener, select.POLLIN, left):
                     return
                 accepted, _address = self.listener.accept()
             except (OSError, ValueError):  # nobody is there any more, or the listener was closed
@@ -127,14 +127,13 @@ class _Client:
             try:
                 return operation()
             except SSL.WantReadError:
-                self._wait(reading=True)
+                self._wait(select.POLLIN)
             except SSL.WantWriteError:
-                self._wait(reading=False)
+                self._wait(select.POLLOUT)
 
-    def _wait(self, *, reading: bool) -> None:
+    def _wait(self, event: int) -> None:
         left = self.deadline - time.monotonic()
-        sockets = [self.socket]
-        if left <= 0 or not any(select.select(sockets if reading else [], [] if reading else sockets, [], left)):
+        if left <= 0 or not _is_ready(self.socket, event, left):
             raise _Slow
 
     def read_path(self) -> str:
@@ -152,3 +151,10 @@ class _Client:
         """Send all of *data*."""
         while data:
             data = data[self.run(partial(self.connection.send, data)) :]
+
+
+def _is_ready(one: socket.socket, event: int, seconds: float) -> bool:
+    """Wait for *event*; by poll, which takes descriptors of any number."""
+    poll = select.poll()
+    poll.register(one, event)
+    return bool(poll.poll(1000 * seconds))
