@@ -14,13 +14,19 @@ from real_time_daemon import daemon_settings, free_port, node_manifests
 
 from contrib.scenarios.pending_causes import pod
 from trio_sched.cli.commands import running_scheduler
-from trio_sched.cli.commands.running_scheduler import NotExplained, explain_there, scheduler_connection
+from trio_sched.cli.commands.running_scheduler import (
+    NotExplained,
+    explain_there,
+    hint_about_trust,
+    scheduler_connection,
+)
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon import supervisor
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
+from trio_sched.errors import first_leaf
 from trio_sched.explanation.text import explanation_text
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
@@ -64,6 +70,10 @@ async def test_a_running_scheduler_explains_with_its_own_configuration_and_histo
                 answers = await explain_there(there, [HUGE], ["n1"])
                 with pytest.raises(NoSuchPod, match='there is no pod "default/hug", or it has finished'):
                     await explain_there(there, [evolve(HUGE, name="hug")], [])
+                distrusting = evolve(there, tls=evolve(there.tls, insecure_skip_verify=False))
+                with pytest.raises(BaseExceptionGroup) as refused, hint_about_trust():
+                    await explain_there(distrusting, [HUGE], [])
+                assert "--from-ca" in first_leaf(refused.value).hint
                 stop.set()
     (answer,) = answers.answers
     assert answer.pods == ("default/huge",)

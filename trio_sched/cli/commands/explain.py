@@ -15,7 +15,7 @@ import click
 import trio
 
 from trio_sched.cli.commands.progress import Progress, shown_progress
-from trio_sched.cli.commands.running_scheduler import explain_there, scheduler_connection
+from trio_sched.cli.commands.running_scheduler import explain_there, hint_about_trust, scheduler_connection
 from trio_sched.cli.commands.simulation_options import echo_data, one_error, set_up_log, settings_of
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, source_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
@@ -143,7 +143,8 @@ def explain(
             with shown_progress() as progress:
                 if there is not None:
                     progress.begin(f"asking {there.server}")
-                    answers = trio.run(explain_there, there, question.names, nodes)
+                    with hint_about_trust():
+                        answers = trio.run(explain_there, there, question.names, nodes)
                 elif live is not None:
                     answers = trio.run(explain_live, question, live.settings, now, progress.begin)
                 else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -10,16 +11,18 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from attrs import evolve
 
-from trio_sched.errors import TrioSchedError
+from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.explanation.text import explanation_text
 from trio_sched.go.text import printable, shortened
 from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.asked_pods import Name, NoSuchPod
 from trio_sched.simulation.explaining import Answer, Answers
 
 _PAGE: Final = "/debug/scheduler/explain"
 _NO_PAGE: Final = "404 page not found"
+_TRUST: Final = "Name its certificate authorities with --from-ca; --from-insecure does not check them."
 _UNREADABLE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What writing an explanation raises whose data are of another shape."""
 
@@ -51,6 +54,18 @@ def scheduler_connection(
         raise NotExplained(f"--from {shortened(printable(url))}: write https://HOST:PORT, of a running trio-sched")
     trust = evolve(user.tls, ca_data=b"", ca_file=str(ca_file or ""), server_name="", insecure_skip_verify=insecure)
     return evolve(user, server=f"https://{parts.netloc}", tls=trust)
+
+
+@contextmanager
+def hint_about_trust() -> Iterator[None]:
+    """Have errors say what to do if the certificate of the scheduler is not trusted."""
+    try:
+        yield
+    except* KubeClientError as group:
+        problem = first_leaf(group)
+        if "failed to verify certificate" in str(problem):
+            problem.hint = _TRUST
+        raise
 
 
 async def explain_there(connection: ConnectionSettings, names: Sequence[Name], nodes: Sequence[str]) -> Answers:

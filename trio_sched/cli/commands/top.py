@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.live import Live
 
 from trio_sched.cli.commands.live_scheduler import NotShown, connection_of, followed, refused, scheduler_options
+from trio_sched.cli.commands.running_scheduler import hint_about_trust
 from trio_sched.cli.commands.simulation_options import one_error, set_up_log
 from trio_sched.cli.commands.top_screen import screen
 from trio_sched.cli.process.exit_code import ExitCode
@@ -60,7 +61,7 @@ def top(once: bool, **options: Any) -> ExitCode:
             with live or nullcontext():
                 trio.run(_follow_cluster, cluster, show, is_live)
         else:
-            with live or nullcontext():
+            with hint_about_trust(), live or nullcontext():
                 trio.run(_follow, connection, show, is_live)
     return ExitCode.OK
 

@@ -17,6 +17,7 @@ from trio_sched.cli.commands.live_scheduler import connection_of, followed, refu
 from trio_sched.cli.commands.local_page import Answer, LocalPage, SchedulerProxy
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.recorded_settings import RecordedSettings
+from trio_sched.cli.commands.running_scheduler import hint_about_trust
 from trio_sched.cli.commands.simulation_options import one_error, set_up_log
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.exit_code import ExitCode
@@ -63,7 +64,8 @@ def ui(recording: Path | None, port: int, no_browser: bool, **options: Any) -> E
         if connection is None:
             trio.run(_show_cluster, followed(options), port, not no_browser)
         else:
-            trio.run(_show_scheduler, connection, port, not no_browser)
+            with hint_about_trust():
+                trio.run(_show_scheduler, connection, port, not no_browser)
     return ExitCode.OK
 
 
