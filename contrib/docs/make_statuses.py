@@ -72,7 +72,7 @@ GROUPS: Final = (
     ),
     Group(
         "Texts",
-        ("quote", "some_names", "nearest_name", "amount_text", "quantity_text", "with_request"),
+        ("quote", "some_names", "nearest_name", "amount_text", "quantity_text", "smaller_request"),
         "For the names of objects and for amounts in reasons, errors and causes.",
     ),
     Group("Pod groups", ("PodGroupInfo", "Placement", "PlacementAssignments", "PodGroupTrial")),

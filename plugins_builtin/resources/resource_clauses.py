@@ -21,7 +21,7 @@ from trio_sched.plugin_api import (
     edit_pod,
     nearest_name,
     replace_fields,
-    with_request,
+    smaller_request,
 )
 
 _REASONS: Final = {
@@ -97,10 +97,9 @@ def resource_clause(
             return
         most = int(free[_best(free, where)])
         if 0 < most < amount:
-            lower = with_request(pod, resource, most, options)
-            if lower is not None:
-                title = f"request {resource} ≤ {amount_text(resource, most)}"
-                yield Change(title=title, edits=(edit_pod(pod, lambda one: _lowered(one, resource, most, options)),))
+            change = smaller_request(pod, resource, most, options)
+            if change is not None:
+                yield change
         elif "/" in resource and not is_offered:
             title = f"no request for {resource}"
             yield Change(title=title, edits=(edit_pod(pod, lambda one: _edit_names(one, resource, None)),))
@@ -155,8 +154,3 @@ def _edit_names(pod: Pod, resource: str, meant: str | None) -> Pod:
 
     spec = replace_fields(pod.spec, containers=of(pod.spec.containers), init_containers=of(pod.spec.init_containers))
     return replace_fields(pod, spec=spec)
-
-
-def _lowered(pod: Pod, resource: str, most: int, options: ResourceOptions) -> Pod:
-    found = with_request(pod, resource, most, options)
-    return pod if found is None else found

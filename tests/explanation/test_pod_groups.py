@@ -127,6 +127,15 @@ def test_pods_for_which_the_others_of_the_group_leave_no_node_say_so(tmp_path: P
     assert titles(found[2])[0] == "one more node like n0 (4 CPU, 8.0Gi)"
 
 
+def test_members_that_run_already_count_for_a_smaller_gang(tmp_path: Path) -> None:
+    running, *waiting = members(6)
+    running["spec"]["nodeName"] = "n0"
+    objects = [node("n0", cpu="3"), node("n1", cpu="6"), gang(5), running, *waiting]
+    data = explained(objects, tmp_path, "t1")
+    assert data["cause"]["text"].endswith("2 of 5 pods fit; pod default/t3 lacks 3 cpu")
+    assert "recreate the gang train with minCount 3" in titles(data)
+
+
 def test_a_gang_that_is_too_large_to_be_tried_often_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_groups, "_MOST_DECISIONS", 8)
     data = explained([*racks(1), gang(3), *members(3)], tmp_path)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from trio_sched.plugin_api import Pod, ResourceOptions, nano_requests, to_amounts, with_request
+from trio_sched.plugin_api import Pod, ResourceOptions, nano_requests, to_amounts
+from trio_sched.plugin_api.smaller_requests import with_request
 
 GIB = 1 << 30
 OPTIONS = ResourceOptions()

@@ -18,13 +18,12 @@ from trio_sched.engine.pod_groups.pod_group_results import GroupResult
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.analysis import FailingClause, clause_without_hook
-from trio_sched.objects.amounts.amount_text import amount_text
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
-from trio_sched.plugin_api.clauses import Change, Clause, Edit, edit_pod
+from trio_sched.plugin_api.clauses import Change, Clause, Edit
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
-from trio_sched.plugin_api.smaller_requests import with_request
+from trio_sched.plugin_api.smaller_requests import smaller_request
 
 _KIND: Final = "PodGroup"
 _MOST_DECISIONS: Final = 3000
@@ -82,7 +81,7 @@ class PodGroupOfPod:
     def is_all_or_nothing(self) -> bool:
         """Whether its pods are scheduled only if others are, or only beside these."""
         group = self.group()
-        return self.is_scheduled and group is not None and (group.min_count is not None or bool(_topology_key(group)))
+        return self.is_scheduled and group is not None and (group.min_count is not None or bool(group.topology_key))
 
     def _members(self) -> Mapping[str, Pod] | None:
         groups, key = self.scheduler.cache.groups, self.pod.group_key
@@ -156,7 +155,7 @@ class PodGroupOfPod:
         group, result = self.group(), outcome.result
         if result.status is None:
             return clause_without_hook(_others_first(self.pod), np.ones(nodes, dtype=np.bool_))
-        key = "" if group is None else _topology_key(group)
+        key = "" if group is None else group.topology_key
         name = (self.pod.group_key or "").partition("/")[2]
         what = "pods" if group is None or group.min_count is None else f"{group.min_count} pods"
         where = f" in one {key}" if key else ""
@@ -173,12 +172,11 @@ class PodGroupOfPod:
     def _changes(self, group: PodGroup, outcome: GroupOutcome) -> Iterator[Change]:
         fitting, needed = outcome.result.fitting, group.min_count
         if needed is not None:
-            running = needed - len(outcome.pods)
-            count = fitting + max(running, 0)
+            count = fitting + len(self._members() or ()) - len(self.waiting())  # with those that have a node
             if 0 < count < needed:
                 edit = _edit(group, lambda one: one.with_min_count(count))
                 yield Change(title=f"recreate the gang {group.name} with minCount {count}", edits=(edit,))
-        if _topology_key(group):
+        if group.topology_key:
             edit = _edit(group, _without_topology)
             title = f"recreate the group {group.name} without its topology constraint"
             yield Change(title=title, edits=(edit,))
@@ -194,25 +192,13 @@ class PodGroupOfPod:
             unit = _UNIT if resource in _IN_BYTES else 1
             while too_much - fits > unit:
                 most = (fits + too_much) // 2 // unit * unit
-                change = self._with_request(resource, most)
+                change = smaller_request(self.pod, resource, most, options, where=" in each pod of the group")
                 if change is not None and self._would_fit(change):
                     fits, found = most, change
                 else:
                     too_much = most
             if found is not None:
                 yield found
-
-    def _with_request(self, resource: str, most: int) -> Change | None:
-        options = self.scheduler.cache.options
-        if with_request(self.pod, resource, most, options) is None:
-            return None
-
-        def lowered(pod: Pod) -> Pod:
-            found = with_request(pod, resource, most, options)
-            return pod if found is None else found
-
-        title = f"request {resource} ≤ {amount_text(resource, most)} in each pod of the group"
-        return Change(title=title, edits=(edit_pod(self.pod, lowered),))
 
     def _would_fit(self, change: Change) -> bool:
         (edit,) = change.edits
@@ -238,12 +224,6 @@ def _edit(group: PodGroup, apply: Callable[[PodGroup], PodGroup]) -> Edit:
 
 def _without_topology(group: PodGroup) -> PodGroup:
     return structs.replace(group, spec=structs.replace(group.spec, scheduling_constraints=None))
-
-
-def _topology_key(group: PodGroup) -> str:
-    constraints = group.spec.scheduling_constraints
-    topology = () if constraints is None else constraints.topology or ()
-    return topology[0].key if topology else ""
 
 
 def _details(result: GroupResult, key: str) -> Iterator[str]:

@@ -179,9 +179,8 @@ class Trial:
     def _for_whole_group(self, edits: Sequence[Edit]) -> Iterator[Edit]:
         """*edits*; what is done to the pod is done to all of its group that wait for each other."""
         owner = controller_of(self.pod)
-        siblings = [one for one in self.group.waiting() if one.uid != self.pod.uid]
-        if not self.group.is_all_or_nothing:
-            siblings = []
+        waiting = self.group.waiting() if self.group.is_all_or_nothing else []
+        siblings = [one for one in waiting if one.uid != self.pod.uid]
         for edit in edits:
             yield edit
             if edit.kind == "Pod" and (edit.namespace, edit.name) == (self.pod.namespace, self.pod.name):

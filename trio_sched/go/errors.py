@@ -26,7 +26,8 @@ HTTP_INSTEAD_OF_TLS: Final = "http: server gave HTTP response to HTTPS client"
 LEGACY_COMMON_NAME: Final = "x509: certificate relies on legacy Common Name field, use SANs instead"
 
 _NOT_TLS: Final = "tls: first record does not look like a TLS handshake"
-_UNTRUSTED: Final = "tls: failed to verify certificate: "
+UNTRUSTED: Final = "tls: failed to verify certificate: "
+"""What the text of an error about a certificate that is not trusted begins with."""
 _VERIFICATION: Final[Mapping[int, str]] = {  # by OpenSSL's X509_V_ERR_ numbers
     2: "x509: certificate signed by unknown authority",  # the issuer's certificate is missing
     18: "x509: certificate signed by unknown authority",  # self-signed
@@ -96,27 +97,27 @@ def describe_untrusted(problem: ssl.SSLCertVerificationError) -> str:
     code = problem.verify_code
     if side := _EXPIRED.get(code):
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"{_UNTRUSTED}x509: certificate has expired or is not yet valid: current time {now} is {side}"
-    return _UNTRUSTED + (_VERIFICATION.get(code) or f"x509: {problem.verify_message}")
+        return f"{UNTRUSTED}x509: certificate has expired or is not yet valid: current time {now} is {side}"
+    return UNTRUSTED + (_VERIFICATION.get(code) or f"x509: {problem.verify_message}")
 
 
 def describe_wrong_name(certificate: Mapping[str, Any], host: str) -> str:
     """Why *certificate*, in the form of ``SSLSocket.getpeercert``, is not for *host*; empty: only *host* is known."""
     names = certificate.get("subjectAltName", ())
     if certificate and not names and host.lower() in (name.lower() for name in _common_names(certificate)):
-        return _UNTRUSTED + LEGACY_COMMON_NAME
+        return UNTRUSTED + LEGACY_COMMON_NAME
     is_address = _is_address(host)
     valid = [str(name) for kind, name in names if kind == ("IP Address" if is_address else "DNS")]
     if len(valid) >= _MAX_NAMES:
         what = "IP SANs" if is_address else "names"
-        return f"{_UNTRUSTED}x509: certificate is valid for {len(valid)} {what}, but none matched {host}"
+        return f"{UNTRUSTED}x509: certificate is valid for {len(valid)} {what}, but none matched {host}"
     if valid:
-        return f"{_UNTRUSTED}x509: certificate is valid for {', '.join(map(_shown, valid))}, not {host}"
+        return f"{UNTRUSTED}x509: certificate is valid for {', '.join(map(_shown, valid))}, not {host}"
     if not certificate:
-        return f"{_UNTRUSTED}x509: certificate is not valid for {host}"
+        return f"{UNTRUSTED}x509: certificate is not valid for {host}"
     if is_address:
-        return f"{_UNTRUSTED}x509: cannot validate certificate for {host} because it doesn't contain any IP SANs"
-    return f"{_UNTRUSTED}x509: certificate is not valid for any names, but wanted to match {host}"
+        return f"{UNTRUSTED}x509: cannot validate certificate for {host} because it doesn't contain any IP SANs"
+    return f"{UNTRUSTED}x509: certificate is not valid for any names, but wanted to match {host}"
 
 
 def describe_failed_dial(host: str, port: int, problem: Exception) -> str:

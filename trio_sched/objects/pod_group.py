@@ -92,6 +92,13 @@ class PodGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_def
         gang = self.spec.scheduling_policy.gang
         return None if gang is None else gang.min_count
 
+    @property
+    def topology_key(self) -> str:
+        """The node label of which all its nodes must have the same value; empty if there is none."""
+        constraints = self.spec.scheduling_constraints
+        topology = () if constraints is None else constraints.topology or ()
+        return topology[0].key if topology else ""
+
     def with_min_count(self, count: int) -> PodGroup:
         """The same gang, of *count* pods; it must be a gang."""
         policy = self.spec.scheduling_policy

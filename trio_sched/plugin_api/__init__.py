@@ -156,7 +156,7 @@ from trio_sched.plugin_api.preemption import DryRun as DryRun
 from trio_sched.plugin_api.preemption import Victims as Victims
 from trio_sched.plugin_api.preemption import budgets_of as budgets_of
 from trio_sched.plugin_api.preemption import started_at as started_at
-from trio_sched.plugin_api.smaller_requests import with_request as with_request
+from trio_sched.plugin_api.smaller_requests import smaller_request as smaller_request
 from trio_sched.plugin_api.status import SKIP as SKIP
 from trio_sched.plugin_api.status import Code as Code
 from trio_sched.plugin_api.status import Status as Status
@@ -430,6 +430,7 @@ __all__ = [
     "replace_fields",
     "select_pods",
     "selector_of_map",
+    "smaller_request",
     "some_names",
     "started_at",
     "style_of",
@@ -440,5 +441,4 @@ __all__ = [
     "to_builtins",
     "unresolvable",
     "unschedulable",
-    "with_request",
 ]

@@ -7,13 +7,38 @@ from typing import Final
 
 from msgspec import structs
 
-from trio_sched.objects.amounts.amount_text import quantity_text
+from trio_sched.objects.amounts.amount_text import amount_text, quantity_text
 from trio_sched.objects.amounts.quantity import Quantity, parse_nano
 from trio_sched.objects.pod import Container, Pod
 from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, to_amounts
+from trio_sched.plugin_api.clauses import Change, edit_pod
 
 _LOWEST: Final = 1
 """No request becomes smaller than this."""
+
+
+def smaller_request(pod: Pod, resource: str, most: int, options: ResourceOptions, *, where: str = "") -> Change | None:
+    """The change that *pod* requests so much of *resource*, or less; see `with_request`.
+
+    Args:
+        pod: the pod in question.
+        resource: the name of the resource.
+        most: what it may request (milli-CPU, bytes or a count).
+        options: which parts of a pod count.
+        where: the end of the title, if more than the pod is changed.
+
+    Returns:
+        None if the pod cannot request exactly so much.
+    """
+
+    def lowered(one: Pod) -> Pod:
+        found = with_request(one, resource, most, options)
+        return one if found is None else found
+
+    if with_request(pod, resource, most, options) is None:
+        return None
+    title = f"request {resource} ≤ {amount_text(resource, most)}{where}"
+    return Change(title=title, edits=(edit_pod(pod, lowered),))
 
 
 def with_request(pod: Pod, resource: str, most: int, options: ResourceOptions) -> Pod | None:

@@ -23,7 +23,7 @@ from trio_sched.cli.commands import top, ui
 from trio_sched.cli.commands.live_scheduler import NotShown
 from trio_sched.cli.commands.local_page import LocalPage, SchedulerProxy
 from trio_sched.cli.commands.running_scheduler import scheduler_connection
-from trio_sched.cli.commands.top_screen import age, screen
+from trio_sched.cli.commands.top_screen import screen
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.load import load_configuration
@@ -182,13 +182,8 @@ def test_one_screen_has_room_for_all_and_shows_hostile_names_as_text() -> None:
     text = printed.getvalue()
     assert len(text.splitlines()) <= 30
     assert not {"\x1b", "\x07"} & set(text)
-    for shown in ("[red]z", "Pod down for 1m", "not reloaded: bad", "p50 12ms p99 -", "cpu 1/4 (25%)", "1d", "99%"):
+    for shown in ("[red]z", "Pod down for 70s", "not reloaded: bad", "p50 12ms p99 -", "cpu 1/4 (25%)", "27h", "99%"):
         assert shown in text
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(-1, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (90_000, "1d")])
-def test_ages_are_short(seconds: float, text: str) -> None:
-    assert age(seconds) == text
 
 
 @pytest.mark.parametrize("command", ["ui", "top"])

@@ -83,6 +83,7 @@ async def test_over_http2_other_requests_are_answered_beside_a_stream() -> None:
             for event in client.receive_data(await stream.receive_some(65536)):
                 if isinstance(event, h2.events.DataReceived):
                     data[event.stream_id] += event.data
+        assert data[3] == b"other"
         client.reset_stream(1)
         await stream.send_all(client.data_to_send())
         with trio.fail_after(10):

@@ -13,6 +13,7 @@ from attrs import evolve
 
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.explanation.text import explanation_text
+from trio_sched.go.errors import UNTRUSTED
 from trio_sched.go.text import printable, shortened
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import KubeClientError
@@ -63,7 +64,7 @@ def hint_about_trust() -> Iterator[None]:
         yield
     except* KubeClientError as group:
         problem = first_leaf(group)
-        if "failed to verify certificate" in str(problem):
+        if UNTRUSTED in str(problem):
             problem.hint = _TRUST
         raise
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from trio_sched.go.text import printable
 from trio_sched.live_page.reader import LiveReader, Row
 from trio_sched.objects.amounts.amount_text import amount_text
+from trio_sched.simulator.printers.ages import human_duration
 
 _QUEUES: Final = ("active", "backoff", "unschedulable", "gated", "on permit", "binding", "gang")
 _BAR: Final = 10
@@ -19,7 +20,6 @@ _FULL, _NEARLY_FULL = 950, 800
 """Permille from which on a share is marked."""
 _FIXED_LINES: Final = 13
 """Lines of the summary, and the titles and heads of three tables."""
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
 def screen(reader: LiveReader, height: int, problem: str = "") -> RenderableType:
@@ -29,14 +29,6 @@ def screen(reader: LiveReader, height: int, problem: str = "") -> RenderableType
     causes = min(len([one for one in reader.causes if one["count"]]), max(room // 3, 2))
     parts: list[RenderableType] = [*_summary(reader, problem), _pools(reader, pools), _causes(reader, causes)]
     return Group(*parts, _pending(reader, max(room - pools - causes, 2)))
-
-
-def age(seconds: float) -> str:
-    """``5s``, ``12m``, ``3h``, ``9d``."""
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{max(int(seconds), 0)}s"
 
 
 def _summary(reader: LiveReader, problem: str) -> Iterable[Text]:
@@ -70,7 +62,7 @@ def _process(reader: LiveReader, problem: str) -> Text:
             line.append(f" (not reloaded: {_safe(configuration['error'])})", style="red")
     for watch in summary["watches"] or ():
         if watch["state"] != "fresh":
-            line.append(f"  {_safe(watch['kind'])} {watch['state']} for {age(watch['age'])}", style="red")
+            line.append(f"  {_safe(watch['kind'])} {watch['state']} for {human_duration(watch['age'])}", style="red")
     if problem:
         line.append(f"  {_safe(problem)}", style="red")
     return line
@@ -113,7 +105,7 @@ def _pending(reader: LiveReader, most: int) -> Table:
     for row in rows[:most]:
         cause = "" if row["cause"] is None else reader.causes[row["cause"]]["text"]
         name = _line(f"{row['namespace']}/{row['name']}")
-        waited = age(reader.time - row["since"])
+        waited = human_duration(reader.time - row["since"])
         table.add_row(
             name, _QUEUES[row["queue"]], str(row["priority"]), waited, str(row["attempts"]), _line(cause, "yellow")
         )

@@ -35,7 +35,7 @@ IMPORT_SECONDS: Final = 30.0
 _MAX_BYTES: Final = 4 << 20
 _PREFIX: Final = "trio_sched_plugin_file"
 _HELPER: Final = "__trio_sched_plugin_helper__"
-"""Set in modules that were imported from beside a plugin: they are imported again together with it."""
+"""Set in modules that were imported from beside a plugin: whenever that is imported again, they are, too."""
 
 
 class PluginFileError(PluginError):

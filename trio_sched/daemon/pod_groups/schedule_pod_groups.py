@@ -407,7 +407,5 @@ class SchedulePodGroups:
         self.reporter.report(key, result)
         if status is not None and not result.waiting_on_preemption:
             group = self.reporter.group(key)
-            constraints = None if group is None else group.spec.scheduling_constraints
-            topology = () if constraints is None else constraints.topology or ()
-            note = explain(result, len(cycle.infos), topology_key=topology[0].key if topology else "")
+            note = explain(result, len(cycle.infos), topology_key="" if group is None else group.topology_key)
             self.reporter.explain(key, note, controller=profile)

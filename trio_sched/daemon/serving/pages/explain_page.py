@@ -29,6 +29,7 @@ from trio_sched.plugin_api.pending_pods import QueueState
 _AT_ONCE: Final = 2
 """Explanations that are worked on at the same time; others wait."""
 _FEW: Final = 4
+"""So many may wait: who asks for the live page is told to come again instead."""
 _TIMEOUT_SECONDS: Final = 20.0
 _MAX_NODES: Final = 20
 _PLAIN: Final = ("content-type", "text/plain; charset=utf-8")

@@ -176,11 +176,13 @@ async def test_a_quiet_stream_shows_that_it_lives_and_ends_after_a_while() -> No
 
 async def test_streams_end_with_the_process() -> None:
     async with virtual_cluster(nodes=1) as cluster, page_of(cluster) as page:
-        with trio.fail_after(2):
-            async with trio.open_nursery() as nursery:
-                await followed(page, nursery)
-                await trio.sleep(0.7)
-                page.live.assembly.ending.set()
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            await followed(page, nursery)
+            await trio.sleep(0.7)
+            page.live.assembly.ending.set()
+        assert trio.current_time() - began < 2
+        assert page.live.streams.readers == 0
 
 
 async def test_more_readers_than_there_is_room_for_are_told_so() -> None:
