@@ -21,9 +21,9 @@ def test_defaults_are_those_of_the_version() -> None:
 
 
 def test_every_gate_that_another_needs_exists_and_allows_the_defaults_of_every_version() -> None:
-    for minor in (33, 34, 35, 36):
+    for minor in (33, 34, 35, 36, 37):
         gates = FeatureGates((1, minor))
-        for gate in known_gates().values():
+        for gate in known_gates(gates.version).values():
             assert not gates.enabled(gate.name) or all(gates.enabled(need) for need in gate.needs), (minor, gate.name)
 
 
@@ -85,7 +85,7 @@ def test_a_malformed_version_is_refused(version: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("versions", "problems"),
     [
-        ({"emulated": ["1.37"]}, ["emulation version 1.37 is not between [1.33, 1.36.0]"]),
+        ({"emulated": ["1.38"]}, ["emulation version 1.38 is not between [1.33, 1.37.0]"]),
         (
             {"emulated": ["1.32"]},
             [
@@ -109,3 +109,61 @@ def test_a_gate_cannot_be_set_before_it_existed() -> None:
         "cannot set feature gate NodeDeclaredFeatures to true, feature is PreAlpha at emulated version 1.34, "
         "min compatibility version 1.33"
     )
+
+
+def test_defaults_of_1_37_are_on_without_a_flag() -> None:
+    before, gates = DEFAULT_GATES, resolve_feature_gates(emulated=["1.37"])
+    for name in ("StorageCapacityScoring", "VolumeLimitScaling", "DRADeviceTaintRules"):
+        assert (before.enabled(name), gates.enabled(name)) == (False, True)
+    assert (gates.binary_version, gates.emulated_version, gates.compatibility) == ("1.37.0", "1.37", (1, 36))
+    assert (before.binary_version, before.emulated_version) == ("1.36.2", "1.36")
+    assert "kube:StorageCapacityScoring=true|false (BETA - default=true)" in gates.help_lines()
+    assert not [line for line in gates.help_lines() if "GangScheduling" in line]
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("GangScheduling=true", "unrecognized feature gate: GangScheduling"),
+        ("SidecarContainers=true", "unrecognized feature gate: SidecarContainers"),
+        (
+            "DRAExtendedResource=false",
+            "cannot set feature gate DRAExtendedResource to false, feature is locked to true",
+        ),
+        (
+            "DRADeviceTaints=false",
+            "DRADeviceTaintRules is enabled, but depends on features that are disabled: [DRADeviceTaints]",
+        ),
+    ],
+)
+def test_what_1_37_refuses_1_36_takes(setting: str, problem: str) -> None:
+    assert refusal(setting, emulated=["1.37"]) == problem
+    needed = "GenericWorkload=true" if setting.startswith("Gang") else "StorageCapacityScoring=false"
+    name, _, value = setting.partition("=")
+    assert resolve_feature_gates([setting, needed]).enabled(name) == (value == "true")
+
+
+def test_gates_of_1_37_are_unknown_before() -> None:
+    setting = "SchedulerPreQueueingHints=true"
+    assert resolve_feature_gates([setting], emulated=["1.37"]).enabled("SchedulerPreQueueingHints")
+    assert refusal(setting) == "unrecognized feature gate: SchedulerPreQueueingHints"
+    assert "SchedulerPreQueueingHints" not in known_gates()
+
+
+def test_a_removed_gate_is_what_has_become_of_it() -> None:
+    groups = resolve_feature_gates(["GenericWorkload=true"], emulated=["1.37"])
+    assert groups.features.gang_scheduling
+    assert groups.features.workload_aware_preemption
+    assert not resolve_feature_gates(["GenericWorkload=true"]).features.gang_scheduling
+    assert not resolve_feature_gates(emulated=["1.37"]).features.gang_scheduling
+
+
+def test_a_gate_can_need_that_all_components_are_new() -> None:
+    name = "DRAFractionalCapacityRange"
+    assert not resolve_feature_gates(emulated=["1.37"]).enabled(name)
+    assert resolve_feature_gates(emulated=["1.37"], min_compatibility=["1.37"]).enabled(name)
+
+
+def test_gates_for_a_cluster_of_a_version_that_cannot_be_emulated_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"emulation version 1\.38 is not between"):
+        FeatureGates.emulating("1.38", {})

@@ -1,8 +1,9 @@
-"""Every feature gate of Kubernetes 1.36 that kube-scheduler knows, as data.
+"""Every feature gate of Kubernetes 1.36 and 1.37 that kube-scheduler knows, as data.
 
-One gate a line: its name; its stages, each as ``version:stage`` with the stage ``a`` (alpha), ``b`` (beta), ``g`` (GA)
-or ``d`` (deprecated), ``+`` or ``-`` for on or off by default, and ``!`` if it is locked to that; after ``<`` the gates
-that must be on for it to be on.
+One gate a line: its name; its stages, each as ``version:stage`` with the stage ``a`` (alpha), ``b`` (beta), ``g`` (GA),
+``d`` (deprecated) or ``x`` (removed), ``+`` or ``-`` for on or off by default, ``!`` if it is locked to that, and
+``@1.37`` if that needs ``--min-compatibility-version`` to be at least so much. After ``<`` come the gates that must be on
+for it to be on; after ``=`` the one that a removed gate has become part of.
 """
 
 from typing import Final
@@ -22,7 +23,7 @@ AllowParsingUserUIDFromCertAuth 1.33:b+
 AllowServiceExternalIPs 1.0:g+
 AllowUnsafeMalformedObjectDeletion 1.32:a-
 AnonymousAuthConfigurableEndpoints 1.31:a- 1.32:b+ 1.34:g+!
-AnyVolumeDataSource 1.18:a- 1.24:b+ 1.33:g+!
+AnyVolumeDataSource 1.18:a- 1.24:b+ 1.33:g+! 1.37:x+
 AtomicFIFO 1.36:b+
 AuthorizeNodeWithSelectors 1.31:a- 1.32:b+ 1.34:g+! < AuthorizeWithSelectors
 AuthorizePodWebsocketUpgradeCreatePermission 1.35:b+
@@ -49,6 +50,7 @@ ClusterTrustBundle 1.27:a- 1.33:b-
 ClusterTrustBundleProjection 1.29:a- 1.33:b- < ClusterTrustBundle
 ComponentFlagz 1.32:a- 1.36:b+
 ComponentStatusz 1.32:a- 1.36:b+
+CompositePodGroup 1.37:a- < GenericWorkload
 ConcurrentWatchObjectDecode 1.31:b-
 ConsistentListFromCache 1.28:a- 1.31:b+ 1.34:g+!
 ConstrainedImpersonation 1.35:a- 1.36:b+
@@ -62,19 +64,23 @@ CustomCPUCFSQuotaPeriod 1.12:a- 1.36:g+
 CustomResourceFieldSelectors 1.30:a- 1.31:b+ 1.32:g+!
 DRAAdminAccess 1.32:a- 1.34:b+ 1.36:g+! < DynamicResourceAllocation
 DRAConsumableCapacity 1.34:a- 1.36:b+ < DynamicResourceAllocation
+DRADerivedAttributes 1.37:a- < DynamicResourceAllocation
 DRADeviceBindingConditions 1.34:a- 1.36:b+ < DRAResourceClaimDeviceStatus DynamicResourceAllocation
-DRADeviceTaintRules 1.35:a- 1.36:b- < DRADeviceTaints
-DRADeviceTaints 1.33:a- 1.36:b+ < DynamicResourceAllocation
-DRAExtendedResource 1.34:a- 1.36:b+ < DynamicResourceAllocation
+DRADeviceCompatibilityGroups 1.37:a- < DRAPartitionableDevices
+DRADeviceTaintRules 1.35:a- 1.36:b- 1.37:g+ < DRADeviceTaints
+DRADeviceTaints 1.33:a- 1.36:b+ 1.37:g+ < DynamicResourceAllocation
+DRAExtendedResource 1.34:a- 1.36:b+ 1.37:g+! < DynamicResourceAllocation
+DRAFractionalCapacityRange 1.37:b- 1.37:b+@1.37 < DRAConsumableCapacity
 DRAListTypeAttributes 1.36:a- < DynamicResourceAllocation
 DRANodeAllocatableResources 1.36:a- < DynamicResourceAllocation
+DRAOptionalNodeOperations 1.37:a- < DynamicResourceAllocation
 DRAPartitionableDevices 1.33:a- 1.36:b+ < DynamicResourceAllocation
-DRAPrioritizedList 1.33:a- 1.34:b+ 1.36:g+ < DynamicResourceAllocation
-DRAResourceClaimDeviceStatus 1.32:a- 1.33:b+
+DRAPrioritizedList 1.33:a- 1.34:b+ 1.36:g+ 1.37:g+! < DynamicResourceAllocation
+DRAResourceClaimDeviceStatus 1.32:a- 1.33:b+ 1.37:g+!
 DRAResourceClaimGranularStatusAuthorization 1.36:b+ < DRAResourceClaimDeviceStatus DynamicResourceAllocation
 DRAResourcePoolStatus 1.36:a- < DynamicResourceAllocation
 DRASchedulerFilterTimeout 1.34:b+ < DynamicResourceAllocation
-DRAWorkloadResourceClaims 1.36:a- < DynamicResourceAllocation GenericWorkload
+DRAWorkloadResourceClaims 1.36:a- 1.37:b- < DynamicResourceAllocation GenericWorkload
 DeclarativeValidation 1.33:b+ 1.36:g+!
 DeclarativeValidationBeta 1.36:b+ < DeclarativeValidation
 DeclarativeValidationTakeover 1.33:b- 1.36:d- < DeclarativeValidation
@@ -89,8 +95,8 @@ EventedPLEG 1.26:a-
 ExecProbeTimeout 1.20:g+ 1.35:g+!
 ExtendWebSocketsToKubelet 1.36:b+ < NodeDeclaredFeatures
 ExternalServiceAccountTokenSigner 1.32:a- 1.34:b+ 1.36:g+!
-GangScheduling 1.35:a- < GenericWorkload
-GenericWorkload 1.35:a-
+GangScheduling 1.35:a- 1.37:x- < GenericWorkload = GenericWorkload
+GenericWorkload 1.35:a- 1.37:b-
 GitRepoVolumeDriver 1.0:g+ 1.33:d- 1.36:d-!
 GracefulNodeShutdown 1.20:a- 1.21:b+
 GracefulNodeShutdownBasedOnPodPriority 1.23:a- 1.24:b+ < GracefulNodeShutdown
@@ -107,7 +113,9 @@ InPlacePodVerticalScaling 1.27:a- 1.33:b+ 1.35:g+!
 InPlacePodVerticalScalingExclusiveCPUs 1.32:a- < InPlacePodVerticalScaling
 InPlacePodVerticalScalingExclusiveMemory 1.34:a- < InPlacePodVerticalScaling
 InPlacePodVerticalScalingInitContainers 1.36:b+ < InPlacePodVerticalScaling NodeDeclaredFeatures
+InPlacePodVerticalScalingSchedulerPreemption 1.37:a- < InPlacePodVerticalScaling
 InformerResourceVersion 1.30:a- 1.35:g+
+InterPodAffinityHostnameFastPath 1.37:a-
 JobBackoffLimitPerIndex 1.28:a- 1.29:b+ 1.33:g+!
 JobManagedBy 1.30:a- 1.32:b+ 1.35:g+!
 JobPodReplacementPolicy 1.28:a- 1.29:b+ 1.34:g+!
@@ -145,7 +153,7 @@ MutableSchedulingDirectivesForSuspendedJobs 1.35:a- 1.36:b+
 MutatingAdmissionPolicy 1.32:a- 1.34:b- 1.36:g+
 NFTablesProxyMode 1.29:a- 1.31:b+ 1.33:g+!
 NativeHistograms 1.36:a-
-NodeDeclaredFeatures 1.35:a- 1.36:b+
+NodeDeclaredFeatures 1.35:a- 1.36:b+ 1.37:g+!
 NodeInclusionPolicyInPodTopologySpread 1.25:a- 1.26:b+ 1.33:g+!
 NodeLogQuery 1.27:a+ 1.30:b+ 1.36:g+!
 NodeSwap 1.22:a- 1.28:b- 1.30:b+ 1.34:g+!
@@ -158,6 +166,7 @@ PersistentVolumeClaimUnusedSinceTime 1.36:a-
 PodAndContainerStatsFromCRI 1.23:a-
 PodCertificateRequest 1.34:a- 1.35:b- < AuthorizeNodeWithSelectors
 PodDeletionCost 1.21:a- 1.22:b+
+PodGroupPreemptionPolicy 1.37:a- < GenericWorkload
 PodLevelResourceManagers 1.36:a- < PodLevelResources
 PodLevelResources 1.32:a- 1.34:b+
 PodLifecycleSleepAction 1.29:a- 1.30:b+ 1.34:g+!
@@ -195,6 +204,7 @@ SELinuxMountReadWriteOncePod 1.25:a- 1.27:b- 1.28:b+ 1.36:g+!
 SchedulerAsyncAPICalls 1.34:b-
 SchedulerAsyncPreemption 1.32:a- 1.33:b+
 SchedulerPopFromBackoffQ 1.33:b+
+SchedulerPreQueueingHints 1.37:a-
 SchedulerQueueingHints 1.28:b- 1.32:b+ 1.34:g+!
 SeparateCacheWatchRPC 1.28:b+ 1.33:d- 1.36:d-!
 SeparateTaintEvictionController 1.29:b+ 1.34:g+!
@@ -205,14 +215,14 @@ ServiceAccountTokenNodeBindingValidation 1.29:a- 1.30:b+ 1.32:g+!
 ServiceAccountTokenPodNodeInfo 1.29:a- 1.30:b+ 1.32:g+!
 ServiceCIDRStatusFieldWiping 1.0:g- 1.36:d+
 ShardedListAndWatch 1.36:a-
-SidecarContainers 1.28:a- 1.29:b+ 1.33:g+!
+SidecarContainers 1.28:a- 1.29:b+ 1.33:g+! 1.37:x+
 SizeBasedListCostEstimate 1.34:b+
 StaleControllerConsistencyDaemonSet 1.36:b+ < AtomicFIFO
 StaleControllerConsistencyJob 1.36:b+ < AtomicFIFO
 StaleControllerConsistencyReplicaSet 1.36:b+ < AtomicFIFO
 StaleControllerConsistencyStatefulSet 1.36:b+ < AtomicFIFO
 StatefulSetSemanticRevisionComparison 1.0:b+
-StorageCapacityScoring 1.33:a-
+StorageCapacityScoring 1.33:a- 1.37:b+
 StorageNamespaceIndex 1.30:b+ 1.33:d+
 StorageVersionAPI 1.20:a- < APIServerIdentity
 StorageVersionHash 1.14:a- 1.15:b+
@@ -238,7 +248,7 @@ UnlockWhileProcessingFIFO 1.36:b+
 UserNamespacesHostNetworkSupport 1.35:a- < NodeDeclaredFeatures UserNamespacesSupport
 UserNamespacesSupport 1.25:a- 1.30:b- 1.33:b+ 1.36:g+!
 VolumeAttributesClass 1.29:a- 1.31:b- 1.34:g+ 1.36:g+!
-VolumeLimitScaling 1.35:a-
+VolumeLimitScaling 1.35:a- 1.37:b+
 WatchCacheInitializationPostStartHook 1.31:b- 1.36:b+
 WatchList 1.27:a- 1.32:b+ 1.33:b- 1.34:b+
 WatchListClient 1.30:b- 1.35:b+
@@ -247,6 +257,6 @@ WinOverlay 1.14:a- 1.20:b+ 1.34:g+!
 WindowsCPUAndMemoryAffinity 1.32:a-
 WindowsGracefulNodeShutdown 1.32:a- 1.34:b+ < GracefulNodeShutdown
 WindowsHostNetwork 1.26:a- 1.33:d-
-WorkloadAwarePreemption 1.36:a- < GangScheduling
+WorkloadAwarePreemption 1.36:a- 1.37:x- < GangScheduling = GenericWorkload
 WorkloadWithJob 1.36:a- < GenericWorkload
 """

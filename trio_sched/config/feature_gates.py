@@ -1,6 +1,6 @@
 """Feature gates: which are on, given ``--feature-gates``, ``--emulated-version`` and ``--min-compatibility-version``.
 
-Source: the component registry and the versioned feature gates of Kubernetes 1.36.
+Source: the component registry and the versioned feature gates of Kubernetes 1.36 and 1.37.
 """
 
 import re
@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
+import trio_sched
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gate_table import TABLE
 from trio_sched.go.text import quote
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 
 Version = tuple[int, int]
 
-BINARY_VERSION: Final[Version] = (1, 36)
+DEFAULT_VERSION: Final[Version] = (1, 36)
+"""What is emulated without ``--emulated-version``."""
 OLDEST_VERSION: Final[Version] = (1, 33)
-_STAGES: Final = {"a": "ALPHA", "b": "BETA", "g": "", "d": "DEPRECATED"}
-_OUTDATED: Final = {"": "GA", "DEPRECATED": "deprecated"}
+_BINARIES: Final = {DEFAULT_VERSION: trio_sched.KUBERNETES_VERSION, (1, 37): "1.37.0"}
+"""The releases of kube-scheduler to act as, oldest first: an older minor version is emulated by the first of them."""
+NEWEST_VERSION: Final[Version] = max(_BINARIES)
+_STAGES: Final = {"a": "ALPHA", "b": "BETA", "g": "", "d": "DEPRECATED", "x": None}
+_OUTDATED: Final[Mapping[str | None, str]] = {"": "GA", "DEPRECATED": "deprecated"}
 _ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -31,12 +36,14 @@ _VERSION: Final = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+)*)(.*)", re.DOTALL | re.A
 
 @frozen
 class Stage:
-    """What a gate is from *since* on: alpha, beta, GA (empty) or deprecated."""
+    """What a gate is from *since* on: alpha, beta, GA (empty), deprecated, or None if it is removed."""
 
     since: Version
-    stage: str
+    stage: str | None
     default: bool
     locked: bool
+    compatibility: Version
+    """The stage is only reached if all other components are at least of this version."""
 
 
 @frozen
@@ -46,38 +53,85 @@ class Gate:
     name: str
     stages: tuple[Stage, ...]
     needs: tuple[str, ...]
+    part_of: str
+    """The gate that it is part of once it is removed; empty if what it switched is always on, or always off."""
 
-    def at(self, version: Version) -> Stage | None:
-        """What it is at *version*; None before it existed."""
-        return next((stage for stage in reversed(self.stages) if stage.since <= version), None)
+    def at(self, version: Version, compatibility: Version | None = None) -> Stage | None:
+        """What it is at *version*, which the other components have too, or *compatibility*; None before it existed."""
+        oldest = compatibility or version
+        reached = (one for one in reversed(self.stages) if one.since <= version and one.compatibility <= oldest)
+        return next(reached, None)
+
+    def is_known_to(self, release: Version) -> bool:
+        """Whether kube-scheduler of the minor version *release* has it in its table."""
+        stage = self.at(release)
+        return stage is not None and stage.stage is not None
+
+
+def release_for(version: Version) -> Version:
+    """The minor version of the kube-scheduler that emulates *version*: itself, if that is no older than the default."""
+    return next((release for release in _BINARIES if release >= version), NEWEST_VERSION)
+
+
+def known_gates(version: Version = DEFAULT_VERSION) -> Mapping[str, Gate]:
+    """The gates that can be named where *version* is emulated, by their names."""
+    return _gates_of(release_for(version))
 
 
 @cache
-def known_gates() -> Mapping[str, Gate]:
-    """Every gate by its name."""
+def _gates_of(release: Version) -> Mapping[str, Gate]:
+    return {name: gate for name, gate in _all_gates().items() if gate.is_known_to(release)}
+
+
+@cache
+def _all_gates() -> Mapping[str, Gate]:
     return {gate.name: gate for gate in map(_parse_gate, TABLE.splitlines())}
 
 
 def _parse_gate(line: str) -> Gate:
+    line, _, part_of = line.partition(" = ")
     description, _, needs = line.partition(" < ")
     name, *stages = description.split()
-    return Gate(name, tuple(map(_parse_stage, stages)), tuple(needs.split()))
+    return Gate(name, tuple(map(_parse_stage, stages)), tuple(needs.split()), part_of)
 
 
 def _parse_stage(text: str) -> Stage:
     since, _, state = text.partition(":")
-    major, minor = map(int, since.split("."))
-    return Stage((major, minor), _STAGES[state[0]], state[1] == "+", state.endswith("!"))
+    state, _, compatibility = state.partition("@")
+    return Stage(
+        since=_minor_version(since),
+        stage=_STAGES[state[0]],
+        default=state[1] == "+",
+        locked=state.endswith("!"),
+        compatibility=_minor_version(compatibility) if compatibility else (0, 0),
+    )
+
+
+def _minor_version(text: str) -> Version:
+    major, minor = map(int, text.split("."))
+    return major, minor
 
 
 @frozen
 class FeatureGates:
     """The gates of one process: those set by flag, and every other at its default for the emulated version."""
 
-    version: Version = BINARY_VERSION
+    version: Version = DEFAULT_VERSION
     overrides: Mapping[str, bool] = field(factory=dict)
     compatibility: Version = (1, 35)
     """The oldest version of other components to be compatible with."""
+
+    @classmethod
+    def emulating(cls, version: str, overrides: Mapping[str, bool]) -> "FeatureGates":
+        """The gates of *version*, ``1.37`` or empty for the default, with *overrides* as they are.
+
+        Raises:
+            ConfigError: the version is malformed, or cannot be emulated.
+        """
+        gates = resolve_feature_gates(emulated=[version])
+        if problems := gates.out_of_range():
+            raise ConfigError(problems)
+        return evolve(gates, overrides=dict(overrides))
 
     def out_of_range(self) -> tuple[Problem, ...]:
         """What is wrong with the versions: which this program cannot emulate, or not together."""
@@ -91,8 +145,28 @@ class FeatureGates:
         """
         if name in self.overrides:
             return self.overrides[name]
-        stage = known_gates()[name].at(self.version)
+        gate = _all_gates()[name]
+        stage = gate.at(self.version, self.compatibility)
+        if stage is not None and stage.stage is None and gate.part_of:
+            return self.enabled(gate.part_of)
         return stage is not None and stage.default
+
+    def stages(self) -> Iterable[tuple[Gate, Stage]]:
+        """The gates that exist in this version, each with what it is there."""
+        for gate in known_gates(self.version).values():
+            stage = gate.at(self.version, self.compatibility)
+            if stage is not None:
+                yield gate, stage
+
+    @property
+    def emulated_version(self) -> str:
+        """The minor version that is emulated: ``1.36``."""
+        return _text(self.version)
+
+    @property
+    def binary_version(self) -> str:
+        """The patch version of kube-scheduler that this program acts as: ``1.36.2``."""
+        return _BINARIES[release_for(self.version)]
 
     @cached_property
     def features(self) -> "Features":
@@ -104,9 +178,8 @@ class FeatureGates:
     def help_lines(self) -> list[str]:
         """The alpha and beta gates as ``--help`` lists them."""
         lines = ["kube:AllAlpha=true|false (ALPHA - default=false)", "kube:AllBeta=true|false (BETA - default=false)"]
-        for gate in known_gates().values():
-            stage = gate.at(self.version)
-            if stage is not None and stage.stage in _ALL.values():
+        for gate, stage in self.stages():
+            if stage.stage in _ALL.values():
                 lines.append(f"kube:{gate.name}=true|false ({stage.stage} - default={_go_bool(stage.default)})")
         return sorted(lines)
 
@@ -126,7 +199,7 @@ def resolve_feature_gates(
     """
     chosen = _parse_versions(_split(emulated))
     compatible_with = _parse_versions(_split(min_compatibility))
-    version = chosen or BINARY_VERSION
+    version = chosen or DEFAULT_VERSION
     compatibility = compatible_with or max((version[0], version[1] - 1), OLDEST_VERSION)
     return FeatureGates(version, _override(_parse_settings(settings), version, compatibility), compatibility)
 
@@ -145,9 +218,9 @@ def outdated_gates(settings: Sequence[str], version: Version) -> list[OutdatedGa
     """The gates among valid *settings* that are GA or deprecated at *version*."""
     found = []
     for name, value in _parse_settings(settings).items():
-        stage = known_gates()[name].at(version) if name not in _ALL else None
-        if stage is not None and stage.stage in _OUTDATED:
-            found.append(OutdatedGate(name, value, _OUTDATED[stage.stage]))
+        stage = known_gates(version)[name].at(version) if name not in _ALL else None
+        if stage is not None and (outdated := _OUTDATED.get(stage.stage)):
+            found.append(OutdatedGate(name, value, outdated))
     return found
 
 
@@ -161,8 +234,8 @@ def _text(version: Version) -> str:
 
 def _out_of_range(version: Version, compatibility: Version) -> Iterable[Problem]:
     oldest = _text(OLDEST_VERSION)
-    if not OLDEST_VERSION <= version <= BINARY_VERSION:
-        newest = f"{_text(BINARY_VERSION)}.0"
+    if not OLDEST_VERSION <= version <= NEWEST_VERSION:
+        newest = f"{_text(release_for(version))}.0"
         yield Problem("", f"emulation version {_text(version)} is not between [{oldest}, {newest}]")
     if not OLDEST_VERSION <= compatibility <= version:
         shown = _text(compatibility)
@@ -243,14 +316,15 @@ def _override(settings: Mapping[str, bool], version: Version, compatibility: Ver
     """The gates that *settings* change, bulk switches spelled out."""
     problems: list[Problem] = []
     overrides: dict[str, bool] = {}
+    known = known_gates(version)
     for name, value in settings.items():
         if name in _ALL:
             continue
-        gate = known_gates().get(name)
+        gate = known.get(name)
         if gate is None:
             problems.append(Problem("", f"unrecognized feature gate: {name}"))
             continue
-        stage = gate.at(version)
+        stage = gate.at(version, compatibility)
         refusal = f"cannot set feature gate {name} to {_go_bool(value)}, feature is"
         if stage is None:
             at = f"emulated version {_text(version)}, min compatibility version {_text(compatibility)}"
@@ -263,14 +337,13 @@ def _override(settings: Mapping[str, bool], version: Version, compatibility: Ver
         raise ConfigError(problems)
     for switch, stage_name in _ALL.items():
         if switch in settings:
-            for gate in known_gates().values():
-                stage = gate.at(version)
-                if stage is not None and stage.stage == stage_name:
+            for gate, stage in FeatureGates(version, compatibility=compatibility).stages():
+                if stage.stage == stage_name:
                     overrides.setdefault(gate.name, settings[switch])
-    gates = FeatureGates(version, overrides)
+    gates = FeatureGates(version, overrides, compatibility)
     problems = [
         Problem("", f"{gate.name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]")
-        for gate in known_gates().values()
+        for gate in known.values()
         if gates.enabled(gate.name) and (missing := [need for need in sorted(gate.needs) if not gates.enabled(need)])
     ]
     if problems:

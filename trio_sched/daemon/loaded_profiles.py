@@ -54,6 +54,7 @@ class LoadedProfiles:
             gates=dict(self.settings.gates.overrides),
             plugins={name: source for one in self.prepared.profiles.values() for name, source in one.sources.items()},
             failure_policies={name: policy.text for name, policy in self.settings.failure_policies.items()},
+            emulated_version=self.settings.gates.emulated_version,
         )
 
     def _runs(self) -> list[tuple[BoundHook, bool]]:

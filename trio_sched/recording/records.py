@@ -35,6 +35,8 @@ class Configured(Struct, frozen=True, gc=False, tag="configured", array_like=Tru
     """The plugins of the profiles → the distribution and version that each comes from."""
     failure_policies: dict[str, str]
     """What ``--plugin-failure-policy`` has set, by plugin."""
+    emulated_version: str = ""
+    """What ``--emulated-version`` has set, ``1.37``; empty in recordings of versions that did not note it."""
 
 
 class Templates(Struct, frozen=True, gc=False, tag="templates", array_like=True):

@@ -475,6 +475,7 @@ async def virtual_cluster(
     nodes: int | Iterable[Node | Json] = (),
     config: str | SchedulerConfig | None = None,
     gates: Mapping[str, bool] | None = None,
+    emulated_version: str = "",
     plugins: Iterable[Plugin] = (),
     extenders: Iterable[PretendExtender] = (),
     endpoints: Mapping[str, Endpoint] | None = None,
@@ -500,6 +501,7 @@ async def virtual_cluster(
         nodes: the initial nodes; a number makes so many with default resources, ``node-1`` and so on.
         config: the text of a configuration file, or a configuration; None is kube-scheduler's default.
         gates: feature gates by name.
+        emulated_version: the minor version of Kubernetes to schedule as, ``"1.37"``; empty for the default.
         plugins: classes to use besides the installed plugins, or instead of those of the same name, or names of
             installed ones. Those that no profile mentions are enabled in all profiles, at all points that they extend.
             Also instances that the test has made, to look at their state: each serves all profiles and schedulers, and
@@ -537,7 +539,8 @@ async def virtual_cluster(
     """
     if begins.utcoffset() is None:
         raise ValueError(f"begins={begins!r} has no time zone; add tzinfo=UTC for instance")
-    settings = cluster_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
+    resolved = FeatureGates.emulating(emulated_version, gates or {})
+    settings = cluster_settings(config, resolved, list(plugins), leader_elect)
     settings = with_plugin_flags(settings, failure_policies or {}, trace_plugins)
     if record:
         settings = evolve(settings, recording=RecordingSettings(folder=Path(record)))

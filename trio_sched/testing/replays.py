@@ -48,7 +48,7 @@ def replayed_cluster(
     chosen = list(plugins)
 
     def settings_of(recorded: Configured) -> DaemonSettings:
-        gates = FeatureGates(overrides=dict(recorded.gates))
+        gates = FeatureGates.emulating(recorded.emulated_version, recorded.gates)
         return cluster_settings(recorded.configuration if config is None else config, gates, chosen, False)
 
     if is_same_configuration is None:

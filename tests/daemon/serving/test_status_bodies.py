@@ -93,6 +93,6 @@ async def test_z_pages_have_two_versions_and_the_older_one_warns() -> None:
 
 
 async def test_the_status_tells_versions_and_time() -> None:
-    text = (await statusz("1.35")(request())).body.decode()
+    text = (await statusz("1.36.2", "1.35")(request())).body.decode()
     assert "Emulation version" in text
     assert "1.35\n" in text

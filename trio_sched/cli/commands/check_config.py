@@ -116,11 +116,13 @@ def _gates(settings: str, version: str) -> FeatureGates:
     Raises:
         click.UsageError: they are wrong; with a suggestion for a name that does not exist.
     """
+    known = known_gates()
     try:
+        known = known_gates(resolve_feature_gates(emulated=[version]).version)
         gates = resolve_feature_gates([settings], emulated=[version])
     except ConfigError as error:
         unknown = str(error).removeprefix("unrecognized feature gate: ")
-        near = nearest_name(unknown, known_gates()) if unknown != str(error) else None
+        near = nearest_name(unknown, known) if unknown != str(error) else None
         raise click.UsageError(f"{error}{f'; did you mean {near!r}?' if near else ''}") from error
     if problems := gates.out_of_range():
         raise click.UsageError(str(ConfigError(problems)))

@@ -35,9 +35,9 @@ class RecordedSettings:
         """
         self.first = self.first or recorded
         gates = _gates(recorded) if self.feature_gates is None else self.feature_gates
-        return (
-            self._recorded(recorded, gates) if self.config is None else settings_of(self.config, gates, self.selection)
-        )
+        if self.config is None:
+            return self._recorded(recorded, gates)
+        return settings_of(self.config, gates, self.selection, _version_flags(recorded))
 
     def as_recorded(self, recorded: Configured) -> DaemonSettings:
         """Those of *recorded*.
@@ -51,10 +51,14 @@ class RecordedSettings:
         file = self.scratch / "recorded.yaml"
         file.write_text(recorded.configuration, encoding="utf-8")
         try:
-            return settings_of(file, gates, self.selection)
+            return settings_of(file, gates, self.selection, _version_flags(recorded))
         except ConfigError as error:
             raise error.within("the recorded configuration cannot be used; give one with --config: ") from error
 
 
 def _gates(recorded: Configured) -> str:
     return ",".join(f"{name}={str(value).lower()}" for name, value in sorted(recorded.gates.items()))
+
+
+def _version_flags(recorded: Configured) -> list[str]:
+    return [f"--emulated-version={recorded.emulated_version}"] if recorded.emulated_version else []

@@ -124,9 +124,11 @@ SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
         Flag("leader-elect-retry-period", DURATION, 2 * SECOND_NS, "How long to wait between attempts."),
     ),
     "Feature gate": (
-        Flag("emulated-version", STRINGS, (), "The version whose features to have: [kube=]1.33..1.36."),
+        Flag(
+            "emulated-version", STRINGS, (), "The version whose features to have: [kube=]1.33..1.37, by default 1.36."
+        ),
         Flag("feature-gates", SETTINGS, (), "Features to switch: [kube:]Name=true|false,... Options are:"),
-        Flag("min-compatibility-version", STRINGS, (), "The oldest version to get along with: [kube=]1.33..1.36."),
+        Flag("min-compatibility-version", STRINGS, (), "The oldest version to get along with: [kube=]1.33..1.37."),
     ),
     "Metrics": (
         Flag("allow-metric-labels", MAPPING, {}, "Which values a label may have: metric,label='v1,v2'."),

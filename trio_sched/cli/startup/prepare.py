@@ -37,7 +37,15 @@ if TYPE_CHECKING:
 _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""
 
-_LATER_GATES: Final = {"SchedulerAsyncAPICalls": "merging of API calls is"}
+_LATER_GATES: Final = {
+    "CompositePodGroup": "groups of pod groups are",
+    "DRADerivedAttributes": "derived attributes of devices are",
+    "DRADeviceCompatibilityGroups": "compatibility groups of devices are",
+    "DRAOptionalNodeOperations": "skipped operations of nodes on devices are",
+    "InPlacePodVerticalScalingSchedulerPreemption": "preemption for pods that are resized is",
+    "PodGroupPreemptionPolicy": "the preemption policy of a pod group is",
+    "SchedulerAsyncAPICalls": "merging of API calls is",
+}
 """Gates whose feature does not exist yet, with the words for it; all of them are off by default."""
 
 

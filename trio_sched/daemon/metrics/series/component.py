@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-import trio_sched
-from trio_sched.config.feature_gates import FeatureGates, known_gates
+from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.daemon.metrics.families.families import Family
 from trio_sched.daemon.metrics.series.scheduler_series import Collected
 
@@ -18,7 +17,7 @@ _BULK_GATES: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 
 def information(gates: FeatureGates) -> Collected:
     """What never changes; it is gone after a reset."""
-    version = trio_sched.KUBERNETES_VERSION
+    version = gates.binary_version
     major, minor, _patch = version.split(".")
     build = {
         "build_date": "",
@@ -32,13 +31,10 @@ def information(gates: FeatureGates) -> Collected:
         "platform": f"{sys.platform}/{platform.machine()}",
     }
     yield "kubernetes_build_info", [(tuple(build.values()), 1.0)]
-    emulated, compatible = (f"{major}.{minor}" for major, minor in (gates.version, gates.compatibility))
-    yield "version_info", [((version, "kube", emulated, compatible), 1.0)]
+    compatible = ".".join(map(str, gates.compatibility))
+    yield "version_info", [((version, "kube", gates.emulated_version, compatible), 1.0)]
     features = [((name, stage), 0.0) for name, stage in _BULK_GATES.items()]
-    for name, gate in known_gates().items():
-        stage = gate.at(gates.version)
-        if stage is not None:
-            features.append(((name, stage.stage), float(gates.enabled(name))))
+    features += [((gate.name, stage.stage or ""), float(gates.enabled(gate.name))) for gate, stage in gates.stages()]
     yield "kubernetes_feature_enabled", list(features)
 
 

@@ -27,7 +27,6 @@ _WARNING: Final = (
 )
 _SEPARATORS: Final = (": ", ":", "=", " ")
 _PATHS: Final = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz")
-BINARY_VERSION: Final = "1.36.2"
 
 
 @define(eq=False)
@@ -92,8 +91,8 @@ class _Uptime:
         return int(time.monotonic() - self._began)
 
 
-def statusz(emulation_version: str) -> ZPage:
-    """The page about this process; *emulation_version* is ``1.36``."""
+def statusz(binary_version: str, emulation_version: str) -> ZPage:
+    """The page about this process; *binary_version* is ``1.36.2``, *emulation_version* ``1.36``."""
     uptime = _Uptime()
     runtime = f"{platform.python_implementation()} {platform.python_version()}"
 
@@ -105,7 +104,7 @@ def statusz(emulation_version: str) -> ZPage:
             "Started": f"{uptime.started:%a %b %d %H:%M:%S} UTC {uptime.started:%Y}",
             "Up": f"{hours} hr {minutes:02d} min {seconds:02d} sec",
             "Go version": f"none ({runtime}, trio-sched {trio_sched.__version__})",
-            "Binary version": BINARY_VERSION,
+            "Binary version": binary_version,
             "Emulation version": emulation_version,
             "Paths": " ".join(_PATHS),
         }
@@ -117,7 +116,7 @@ def statusz(emulation_version: str) -> ZPage:
             "startTime": f"{uptime.started:%Y-%m-%dT%H:%M:%SZ}",
             "uptimeSeconds": uptime.seconds,
             "goVersion": f"none ({runtime})",
-            "binaryVersion": BINARY_VERSION,
+            "binaryVersion": binary_version,
             "emulationVersion": emulation_version,
             "paths": list(_PATHS),
         }
