@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from trio_sched.plugin_api import CycleState, Handle, Input, Int64Array, NodeColumns, Pod, hookimpl
+from trio_sched.plugin_api.behaviour import Behaviour
 
 MIB = 1024 * 1024
 _MIN_THRESHOLD = 23 * MIB
@@ -20,7 +21,8 @@ class ImageLocality:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.ALL_NODES})
 
     def __init__(self, args: None, handle: Handle) -> None:
-        pass
+        raises_threshold = Behaviour.of(handle).image_volumes_raise_threshold
+        self._image_count = _containers_and_image_volumes if raises_threshold else _container_count
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
@@ -33,17 +35,21 @@ class ImageLocality:
                 sums[positions] += int(float(size) * (float(count) / float(total)))
         if not sums.any():
             return sums
-        max_threshold = _MAX_CONTAINER_THRESHOLD * _container_count(pod)
+        max_threshold = _MAX_CONTAINER_THRESHOLD * self._image_count(pod)
         return 100 * (np.clip(sums, _MIN_THRESHOLD, max_threshold) - _MIN_THRESHOLD) // (max_threshold - _MIN_THRESHOLD)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """The images, and the number of containers, by which the maximum grows."""
-        return tuple(_images(pod)), _container_count(pod)
+        """The images, and the number by which the maximum grows."""
+        return tuple(_images(pod)), self._image_count(pod)
 
 
 def _container_count(pod: Pod) -> int:
     return len(pod.spec.init_containers or ()) + len(pod.spec.containers or ())
+
+
+def _containers_and_image_volumes(pod: Pod) -> int:
+    return _container_count(pod) + sum(volume.image is not None for volume in pod.spec.volumes or ())
 
 
 def _images(pod: Pod) -> Iterable[str]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from contrib.docs import make_causes, make_configuration, make_exit_codes, make_flags, make_hooks, make_metrics
+from contrib.docs import (
+    make_causes,
+    make_configuration,
+    make_exit_codes,
+    make_flags,
+    make_hooks,
+    make_metrics,
+    make_versions,
+)
 from contrib.docs.api_pages import api_pages
 from contrib.docs.pages import Page
 
@@ -15,5 +23,6 @@ PAGES: Final[tuple[Page, ...]] = (
     make_causes.PAGE,
     make_exit_codes.PAGE,
     make_metrics.PAGE,
+    make_versions.PAGE,
     *(one.page for one in api_pages()),
 )

@@ -64,6 +64,8 @@ class AllocatorFeatures:
     binding_conditions: bool = True
     consumable_capacity: bool = True
     list_attributes: bool = False
+    failed_selectors_name_device: bool = False
+    """Not a gate; see `trio_sched.plugin_api.behaviour.Behaviour`."""
 
 
 @frozen(eq=False)
@@ -354,6 +356,8 @@ class DeviceSearch:
         try:
             return self.selectors.matches(expression, device)
         except SelectorFailed as failed:
+            if self.features.failed_selectors_name_device and failed.is_runtime_error:
+                raise AllocationFailed(f"{where} on device {device.id}: {failed}{_advice(failed)}") from failed
             raise AllocationFailed(f"{where}: {failed}") from failed
 
     def _has_room(self, wanted: Wanted, device: PoolDevice) -> bool:
@@ -481,3 +485,14 @@ def is_tainted(wanted: Wanted, device: PoolDevice) -> bool:
         else:
             return True
     return False
+
+
+_MISSING_KEY_ADVICE = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
+    "fields"
+)
+
+
+def _advice(failed: SelectorFailed) -> str:
+    """What to write instead of a selector that reads what the device does not have; empty for other errors."""
+    return _MISSING_KEY_ADVICE if "no such key:" in str(failed) else ""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from msgspec import structs
 
 from plugins_builtin.dynamic_resources.device_allocator import Allocated, ClaimSolution
 from plugins_builtin.dynamic_resources.device_capacity import consumed_text
@@ -19,6 +22,10 @@ from trio_sched.plugin_api import (
     Quantity,
 )
 
+ConfigurationsOf: TypeAlias = Callable[
+    [ClaimSolution, Callable[[str], DeviceClass | None]], Iterable[DeviceAllocationConfiguration]
+]
+
 FROM_CLASS = "FromClass"
 FROM_CLAIM = "FromClaim"
 
@@ -30,6 +37,7 @@ def allocation_of(
     new_share_id: Callable[[], str],
     *,
     binding_conditions: bool = True,
+    configurations_of: ConfigurationsOf | None = None,
 ) -> AllocationResult:
     """The allocation of *solution* on the node.
 
@@ -39,14 +47,15 @@ def allocation_of(
         class_named: looks up device classes.
         new_share_id: gives an id that no other result has.
         binding_conditions: gates DRADeviceBindingConditions and DRAResourceClaimDeviceStatus.
+        configurations_of: `configurations`, if it is None, or `merged_configurations`.
 
     Raises:
         AllocationFailed: a node selector has several terms.
     """
     results = tuple(_result(one, new_share_id, binding_conditions) for one in solution.devices)
-    configurations = tuple(_configurations(solution, class_named))
+    found = tuple((configurations_of or configurations)(solution, class_named))
     return AllocationResult(
-        devices=DeviceAllocationResult(results=results, config=configurations or None),
+        devices=DeviceAllocationResult(results=results, config=found or None),
         node_selector=_node_selector(solution, node_name),
     )
 
@@ -76,7 +85,7 @@ def consumed_capacity_of(found: Allocated) -> dict[str, Quantity]:
     return {**consumed_text(found.device, requested, found.consumed or {})}
 
 
-def _configurations(
+def configurations(
     solution: ClaimSolution, class_named: Callable[[str], DeviceClass | None]
 ) -> Iterable[DeviceAllocationConfiguration]:
     """Those of the classes, each with the requests that it is for, then those of the claim."""
@@ -92,6 +101,19 @@ def _configurations(
         for _time in range(times):
             requests = config.requests or None
             yield DeviceAllocationConfiguration(source=FROM_CLAIM, requests=requests, opaque=config.opaque)
+
+
+def merged_configurations(
+    solution: ClaimSolution, class_named: Callable[[str], DeviceClass | None]
+) -> Iterable[DeviceAllocationConfiguration]:
+    """The same, each once, and without requests if it is for all of them."""
+    listed: list[DeviceAllocationConfiguration] = []
+    for one in configurations(solution, class_named):
+        is_for_all = one.requests and all(chosen.is_among(one.requests) for chosen in solution.chosen)
+        merged = structs.replace(one, requests=None) if is_for_all else one
+        if merged not in listed:
+            listed.append(merged)
+    return listed
 
 
 def _node_selector(solution: ClaimSolution, node_name: str) -> NodeSelector | None:

@@ -71,7 +71,7 @@ class DeviceSelectors:
                 notes.clear()
             notes[known.name] = answer
         if isinstance(answer, str):
-            raise SelectorFailed(answer)
+            raise SelectorFailed(answer, is_runtime_error=not isinstance(known.compiled, CompileError))
         return answer
 
     def _judge(self, known: _Expression, model: DeviceModel) -> bool | str:

@@ -13,7 +13,7 @@ from plugins_builtin.dynamic_resources.binding_conditions import BindingFailed
 from plugins_builtin.dynamic_resources.claim_writes import ClaimWriter, WriteFailed
 from plugins_builtin.dynamic_resources.device_allocator import AllocatorFeatures
 from plugins_builtin.dynamic_resources.device_filter import DeviceFilter, is_backed_by_name
-from plugins_builtin.dynamic_resources.device_results import allocation_of
+from plugins_builtin.dynamic_resources.device_results import allocation_of, configurations, merged_configurations
 from plugins_builtin.dynamic_resources.device_shapes import shape_key
 from plugins_builtin.dynamic_resources.extended_resources import ResourceClasses
 from plugins_builtin.dynamic_resources.group_claims import (
@@ -76,6 +76,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.features import Features
 
 NAME = "DynamicResources"
@@ -102,7 +103,9 @@ class DynamicResources:
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         self._handle = handle
-        gates = Features.of(handle.feature_enabled)
+        gates, behaviour = Features.of(handle.feature_enabled), Behaviour.of(handle)
+        self._lists_are_evaluated = gates.dra_list_type_attributes or behaviour.list_attributes_are_evaluated
+        self._configurations = merged_configurations if behaviour.configuration_is_merged else configurations
         features = AllocatorFeatures(
             admin_access=gates.dra_admin_access,
             prioritized_list=gates.dra_prioritized_list,
@@ -111,6 +114,7 @@ class DynamicResources:
             binding_conditions=gates.dra_device_binding_conditions and gates.dra_resource_claim_device_status,
             consumable_capacity=gates.dra_consumable_capacity,
             list_attributes=gates.dra_list_type_attributes,
+            failed_selectors_name_device=behaviour.failed_selectors_name_device,
         )
         self._features = features
         has_rules = features.taints and gates.dra_device_taint_rules
@@ -148,7 +152,7 @@ class DynamicResources:
             self._filter_made = DeviceFilter(
                 self._handle,
                 self._features,
-                DeviceSelectors(self._features.list_attributes),
+                DeviceSelectors(self._lists_are_evaluated),
                 self._classes,
                 self._binding_timeout_seconds,
                 self._max_tried,
@@ -461,6 +465,7 @@ class DynamicResources:
                 self._filter.class_named,
                 self._new_share_id,
                 binding_conditions=self._features.binding_conditions,
+                configurations_of=self._configurations,
             )
         for index, claim in to_allocate:
             uid = claim.metadata.uid

@@ -9,6 +9,11 @@ MAX_DEVICES_TRIED = 200_000
 class SelectorFailed(Exception):
     """An expression that does not compile, or that failed for a device; the text is kube-scheduler's."""
 
+    def __init__(self, text: str, *, is_runtime_error: bool) -> None:
+        super().__init__(text)
+        self.is_runtime_error = is_runtime_error
+        """Whether it failed for this device, as opposed to all."""
+
 
 class AllocationFailed(Exception):
     """Something is wrong with a claim or a class; ends the cycle."""

@@ -32,6 +32,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.features import Features
 from trio_sched.plugin_api.preemption import best_candidates
 
@@ -54,6 +55,7 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
+        self._tells_success = Behaviour.of(handle).success_of_preemption_is_told
         features = Features.of(handle.feature_enabled)
         self._is_async = features.scheduler_async_preemption
         self._by_topology = features.topology_aware_workload_scheduling
@@ -85,7 +87,10 @@ class DefaultPreemption:
         if status is None:
             return result
         text = f"preemption: {status.message}"
-        reported = failure(text) if status.code == Code.ERROR else unschedulable(text)
+        if status.code == Code.SUCCESS:
+            reported = Status(Code.SUCCESS, (text,))
+        else:
+            reported = failure(text) if status.code == Code.ERROR else unschedulable(text)
         return PostFilterResult(reported, result.nominated_node_name)
 
     async def _preempt(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
@@ -124,7 +129,11 @@ class DefaultPreemption:
         )
         if problem_status is not None:
             return PostFilterResult(problem_status)
-        return PostFilterResult(None, node_name)
+        if not self._tells_success:
+            return PostFilterResult(None, node_name)
+        victims = len(candidates[node_name].pods)
+        text = f"found a potential placement for pod on node {node_name}, preempting {victims} victims"
+        return PostFilterResult(Status(Code.SUCCESS, (text,)), node_name)
 
     def _refused_in_group(self, pod: Pod) -> str:
         """Why no pods are evicted for *pod* because it is in a pod group; empty if that is no reason."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from attrs import define, frozen
@@ -48,6 +49,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 
 NAME = "InterPodAffinity"
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -64,6 +66,8 @@ _STATUSES = {
     _EXISTING: unschedulable(REASON_EXISTING),
 }
 _FILTER_KEY, _SCORE_KEY = (NAME, "filter"), (NAME, "score")
+
+_MatchesTerms: TypeAlias = Callable[[tuple[AffinityTerm, ...], Pod], bool]
 
 
 @define(eq=False)
@@ -133,6 +137,8 @@ class InterPodAffinity:
         self._selectors: SizedCache[tuple[tuple[AffinityTerm, ...], int], PodSelector] = SizedCache()
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_existing = args.ignore_preferred_terms_of_existing_pods
+        wakes = _any_matches if Behaviour.of(handle).any_anti_affinity_term_wakes else _all_match
+        self._pods_changed = partial(_pods_changed, wakes)
 
     # --- namespaces -------------------------------------------------------------------------------------------------
 
@@ -316,7 +322,7 @@ class InterPodAffinity:
     def events_to_register(self) -> Iterable[EventRegistration]:
         """Pods are added, deleted or change labels; nodes are added or change labels."""
         return [
-            on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, _pods_changed),
+            on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, self._pods_changed),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _domains_changed),
         ]
 
@@ -373,7 +379,12 @@ def _queue_if(worthwhile: bool) -> Hint:
     return Hint.QUEUE if worthwhile else Hint.SKIP
 
 
-def _pods_changed(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+def _any_matches(terms: tuple[AffinityTerm, ...], other: Pod) -> bool:
+    return any(term.matches(other.namespace, other.labels, {}) for term in terms)
+
+
+def _pods_changed(separated: _MatchesTerms, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+    """Whether a change of another pod helps *pod*; *separated* says whether its anti-affinity is about that pod."""
     other = new if new is not None else old
     assert other is not None
     if old is not None and new is not None and other.uid == pod.uid:
@@ -385,11 +396,11 @@ def _pods_changed(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
     if old is not None and new is not None:
         if _all_match(affinity, new) and not _all_match(affinity, old):
             return Hint.QUEUE
-        return _queue_if(_all_match(anti_affinity, old) and not _all_match(anti_affinity, new))
+        return _queue_if(separated(anti_affinity, old) and not separated(anti_affinity, new))
     if new is not None:
         return _queue_if(_all_match(affinity, new))
     assert old is not None
-    return _queue_if(_all_match(anti_affinity, old) or _all_match(affinity_terms(old).required_anti_affinity, pod))
+    return _queue_if(separated(anti_affinity, old) or separated(affinity_terms(old).required_anti_affinity, pod))
 
 
 def _domains_changed(pod: Pod, old: Node | None, new: Node) -> Hint:

@@ -115,8 +115,8 @@ def test_defaults_of_1_37_are_on_without_a_flag() -> None:
     before, gates = DEFAULT_GATES, resolve_feature_gates(emulated=["1.37"])
     for name in ("StorageCapacityScoring", "VolumeLimitScaling", "DRADeviceTaintRules"):
         assert (before.enabled(name), gates.enabled(name)) == (False, True)
-    assert (gates.binary_version, gates.emulated_version, gates.compatibility) == ("1.37.0", "1.37", (1, 36))
-    assert (before.binary_version, before.emulated_version) == ("1.36.2", "1.36")
+    assert (gates.binary_version, gates.version_text, gates.compatibility) == ("1.37.0", "1.37", (1, 36))
+    assert (before.binary_version, before.version_text) == ("1.36.2", "1.36")
     assert "kube:StorageCapacityScoring=true|false (BETA - default=true)" in gates.help_lines()
     assert not [line for line in gates.help_lines() if "GangScheduling" in line]
 

@@ -39,6 +39,7 @@ class ReplayHandle:
     def __init__(self, profile_name: str, gates: FeatureGates, objects: Mapping[str, list[Any]]) -> None:
         self.profile_name = profile_name
         self._gates = gates
+        self.emulated_version = gates.version
         self._objects = objects
         self.rng = Random(0)
         self.profile: Profile

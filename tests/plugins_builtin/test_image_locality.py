@@ -2,7 +2,7 @@ import pytest
 from msgspec import structs
 
 from trio_sched.objects.storage.volume import ImageVolumeSource, Volume
-from trio_sched.testing import container, make_plugin, node, pod, schedule
+from trio_sched.testing import FakeHandle, container, make_plugin, node, pod, schedule
 
 IMAGES = "ImageLocality"
 MB = 1024 * 1024
@@ -57,3 +57,13 @@ def test_pods_with_the_same_images_have_one_signature() -> None:
     sign = make_plugin(IMAGES).sign
     assert sign(pod("a", image="x")) == sign(pod("b", image="x:latest", cpu="1"))
     assert sign(pod(image="x:1")) != sign(pod(image="x:2"))
+
+
+@pytest.mark.parametrize(("version", "expected"), [((1, 36), 100), ((1, 37), 49)])
+def test_image_volumes_raise_the_ceiling_since_1_37(version: tuple[int, int], expected: int) -> None:
+    plain = pod(image="a:1")
+    volume = Volume(name="data", image=ImageVolumeSource(reference="data:1"))
+    waiting = structs.replace(plain, spec=structs.replace(plain.spec, volumes=(volume,)))
+    there = node("n", images={"data:1": 1000 * MB})
+    outcome = schedule(waiting, on=[there], plugins=[IMAGES], handle=FakeHandle(emulated_version=version))
+    assert dict(outcome.raw_scores[IMAGES]) == {"n": expected}

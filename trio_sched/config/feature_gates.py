@@ -16,6 +16,7 @@ from trio_sched.config.feature_gate_table import TABLE
 from trio_sched.go.text import quote
 
 if TYPE_CHECKING:
+    from trio_sched.plugin_api.behaviour import Behaviour
     from trio_sched.plugin_api.features import Features
 
 Version = tuple[int, int]
@@ -151,6 +152,13 @@ class FeatureGates:
             return self.enabled(gate.part_of)
         return stage is not None and stage.default
 
+    @cached_property
+    def behaviour(self) -> "Behaviour":
+        """What the version does that no gate switches."""
+        from trio_sched.plugin_api.behaviour import behaviour_at  # what runs nothing does not import the package
+
+        return behaviour_at(self.version)
+
     def stages(self) -> Iterable[tuple[Gate, Stage]]:
         """The gates that exist in this version, each with what it is there."""
         for gate in known_gates(self.version).values():
@@ -159,7 +167,7 @@ class FeatureGates:
                 yield gate, stage
 
     @property
-    def emulated_version(self) -> str:
+    def version_text(self) -> str:
         """The minor version that is emulated: ``1.36``."""
         return _text(self.version)
 

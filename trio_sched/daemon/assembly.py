@@ -392,7 +392,7 @@ def assemble(
         writes=ObjectWrites(clients.main),
         activate=activate,
         retries_changed=backoff_changed.set,
-        bind=Binder(client=clients.main, random=random).bind,
+        bind=Binder(client=clients.main, random=random, retry_seconds=settings.gates.behaviour.bind_retry_seconds).bind,
         recorder=recorder,
         background=plugin_jobs,
         metrics=metrics,

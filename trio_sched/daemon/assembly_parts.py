@@ -150,7 +150,7 @@ def build_scheduler(
     decisions: DecisionRecorder | None,
 ) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
-    features = settings.gates.features
+    features, behaviour = settings.gates.features, settings.gates.behaviour
     options = ResourceOptions(
         pod_level=features.pod_level_resources,
         pod_level_resize=features.in_place_pod_level_resources_vertical_scaling,
@@ -167,6 +167,8 @@ def build_scheduler(
         "groups_skip_hints": with_groups,
         "groups_back_off": with_groups,
         "resource_options": options,
+        "nominates_gated": behaviour.gated_pods_keep_nominations,
+        "renamed_events": behaviour.renamed_events,
         "on_move": log_queue_move,
     }
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the

@@ -54,7 +54,7 @@ class LoadedProfiles:
             gates=dict(self.settings.gates.overrides),
             plugins={name: source for one in self.prepared.profiles.values() for name, source in one.sources.items()},
             failure_policies={name: policy.text for name, policy in self.settings.failure_policies.items()},
-            emulated_version=self.settings.gates.emulated_version,
+            emulated_version=self.settings.gates.version_text,
         )
 
     def _runs(self) -> list[tuple[BoundHook, bool]]:
@@ -110,6 +110,7 @@ class ProfileLoader:
                 profile_name=profile_name,
                 plugin_name=plugin,
                 parts=self.parts,
+                emulated_version=settings.gates.version,
                 gate=settings.gates.enabled,
                 shared=shared,
             )

@@ -65,7 +65,8 @@ class EventHandlers:
         if change.type == "ADDED":
             assert new is not None
             self._pod_added(new, now)
-            return _POD_ADDED if new.node_name else _UNASSIGNED_ADDED
+            label = _POD_ADDED if new.node_name else _UNASSIGNED_ADDED
+            return self.scheduler.queue.renamed_events.get(label, label)
         if change.type == "MODIFIED":
             assert old is not None
             assert new is not None

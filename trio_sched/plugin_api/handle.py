@@ -112,6 +112,11 @@ class Handle(Protocol):
         """All nodes as they are now, with assumed pods; in every hook and in ``run``. Ask again after an ``await``."""
         ...
 
+    @property
+    def emulated_version(self) -> tuple[int, int]:
+        """The minor version of Kubernetes that the scheduler acts as, by ``--emulated-version``: ``(1, 36)``."""
+        ...
+
     def feature_enabled(self, gate: str) -> bool:
         """Whether the feature gate *gate* is on."""
         ...

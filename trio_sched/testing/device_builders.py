@@ -156,11 +156,10 @@ def device_taint_rule(
         pool: of the devices; None: any.
         device: the name of the device; None: any.
     """
-    selects_some = any(part is not None for part in (driver, pool, device))
     return DeviceTaintRule(
         metadata=ObjectMeta(name=name, uid=f"uid-of-{name}"),
         spec=DeviceTaintRuleSpec(
-            device_selector=DeviceTaintSelector(driver=driver, pool=pool, device=device) if selects_some else None,
+            device_selector=DeviceTaintSelector(driver=driver, pool=pool, device=device),
             taint=_device_taint(taint_text),
         ),
     )

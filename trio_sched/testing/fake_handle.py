@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from attrs import define, field
 
-from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.config.feature_gates import DEFAULT_GATES, DEFAULT_VERSION
 from trio_sched.daemon.logs.plugin_log import PluginLog, plugin_log
 from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry, PluginMetrics
 from trio_sched.daemon.plugins.object_references import reference_to
@@ -69,6 +69,8 @@ class FakeHandle(FakeObjects):
     """The name in metrics and logs of a plugin that gets this handle itself; see `for_plugin`."""
     gates: dict[str, bool] = field(factory=dict)
     """Feature gates that differ from Kubernetes' defaults, or that Kubernetes does not have."""
+    emulated_version: tuple[int, int] = DEFAULT_VERSION
+    """The minor version of Kubernetes whose behaviour plugins have; gates keep their defaults unless in *gates*."""
     _nodes: NodeColumns = field(factory=lambda: NodeColumns(NodeTable()))
     waiting: dict[str, FakeWaitingPod] = field(factory=dict)
     """What `waiting_pods` returns, by UID."""

@@ -144,3 +144,33 @@ async def test_a_pod_that_cannot_be_decoded_is_read_again(
     api.faults.drop_next(1, verb="bind")
     assert await binder.bind(created, "n") is None
     assert len(tries) == 2
+
+
+@pytest.mark.parametrize("code", [500, 503])
+async def test_a_bind_that_fails_at_once_is_sent_again_after_its_pauses(
+    client: KubeClient, created: Pod, store: Store, api: ApiServer, autojump_clock: MockClock, code: int
+) -> None:
+    patient = Binder(client=client, random=Random(1), retry_seconds=(0.01, 0.05, 0.25))
+    api.faults.fail_next(3, verb="bind", code=code)
+    began = trio.current_time()
+    assert await patient.bind(created, "n") is None
+    assert 0.31 <= trio.current_time() - began < 0.35
+    assert store.pod("p")["spec"]["nodeName"] == "n"
+
+
+@pytest.mark.parametrize(("code", "failures"), [(500, 4), (504, 1)])
+async def test_a_bind_is_sent_again_only_so_often_and_only_after_these_errors(
+    client: KubeClient, created: Pod, api: ApiServer, autojump_clock: MockClock, code: int, failures: int
+) -> None:
+    patient = Binder(client=client, random=Random(1), retry_seconds=(0.01, 0.05, 0.25))
+    api.faults.fail_next(failures, verb="bind", code=code)
+    status = await patient.bind(created, "n")
+    assert status is not None
+    assert status.code is Code.ERROR
+
+
+async def test_1_36_does_not_send_a_bind_again(binder: Binder, created: Pod, api: ApiServer) -> None:
+    api.faults.fail_next(1, verb="bind", code=503)
+    status = await binder.bind(created, "n")
+    assert status is not None
+    assert status.code is Code.ERROR

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -107,8 +108,11 @@ async def test_a_scheduler_that_starts_again_goes_on_with_what_is_written(autoju
         assert cluster.placements() == {"default/train": before[0].partition("/")[0]}
 
 
-async def test_a_taint_rule_keeps_pods_from_devices_until_it_is_deleted(autojump_clock: MockClock) -> None:
-    async with virtual_cluster(nodes=1, gates={"DRADeviceTaintRules": True}) as cluster:
+@pytest.mark.parametrize(("version", "gates"), [("1.36", {"DRADeviceTaintRules": True}), ("1.37", {})])
+async def test_a_taint_rule_keeps_pods_from_devices_until_it_is_deleted(
+    autojump_clock: MockClock, version: str, gates: dict[str, bool]
+) -> None:
+    async with virtual_cluster(nodes=1, gates=gates, emulated_version=version) as cluster:
         await cluster.create(device_class())
         await cluster.create(resource_slice("node-1", device("gpu-0")))
         rule: dict[str, Any] = {

@@ -48,6 +48,7 @@ class Line:
     """A queue with the pods that exist, and shorthands for its methods."""
 
     pop_from_backoff: bool = True
+    nominates_gated: bool = False
     known: dict[str, Pod] = field(factory=dict)
     queue: SchedulingQueue = field(init=False)
 
@@ -56,6 +57,8 @@ class Line:
             get_unassigned_pod=self.known.get,
             backoff=Backoff(align_to_window=self.pop_from_backoff),
             pop_from_backoff=self.pop_from_backoff,
+            nominates_gated=self.nominates_gated,
+            renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"} if self.nominates_gated else {},
         )
         self.install(HINTS)
 
@@ -658,3 +661,14 @@ def test_an_attempt_under_way_sees_other_annotations_only_if_somebody_has_asked_
     info = line.pop()
     line.queue.update(annotated("p"), annotated("p", a="1"), now=1.0)
     assert [one.event.label for one in line.queue.in_flight.since(info.uid)] == ["UnschedulablePodUpdate"]
+
+
+@pytest.mark.parametrize("since_1_37", [False, True])
+def test_the_nomination_of_a_gated_pod_counts_and_its_event_has_another_name_since_1_37(since_1_37: bool) -> None:
+    line = Line(nominates_gated=since_1_37)
+    gated = pod("gated", gates=["wait"], nominated_node_name="n")
+    line.known[gated.key] = gated
+    line.queue.add(gated, now=0.0)
+    assert line.queue.nominator.node_of(gated.uid) == ("n" if since_1_37 else None)
+    label = "UnscheduledPodAdd" if since_1_37 else "UnschedulablePodAdd"
+    assert line.queue.counters.incoming["unschedulable", label] == 1

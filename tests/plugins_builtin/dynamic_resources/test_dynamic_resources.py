@@ -11,6 +11,7 @@ from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.resource.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.objects.resource.resource_claim import (
+    DeviceClaimConfiguration,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimStatus,
@@ -464,3 +465,73 @@ def test_amounts_that_are_no_quantities_are_named_and_cost_nobody_else_anything(
     wrong = resource_claim("c", device_request(capacity={"memory": "much"}))
     outcome = schedule(claiming(), on=NODES, plugins=[DRA], handle=cluster(slice_, wrong))
     assert "resource claim default/c, request gpu: capacity memory: quantities must match" in outcome.message
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [
+        ((1, 36), "claim default/c: selector #0: CEL runtime error: no such key: model"),
+        (
+            (1, 37),
+            f"claim default/c: selector #0 on device {DRIVER}/a/gpu-0: CEL runtime error: no such key: model. consider "
+            "using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
+            "fields",
+        ),
+    ],
+)
+def test_since_1_37_an_expression_that_fails_names_the_device(version: Any, text: str) -> None:
+    handle = cluster(
+        resource_slice("a", device("gpu-0")),
+        resource_claim("c", device_request(selectors=[f'device.attributes["{DRIVER}"].model == "a100"'])),
+    )
+    handle.emulated_version = version
+    outcome = schedule(claiming(), on=NODES[:1], plugins=[DRA], handle=handle)
+    assert outcome.error is not None
+    assert outcome.error.message.endswith(text)
+
+
+def test_since_1_37_a_selector_that_does_not_compile_still_names_no_device() -> None:
+    handle = cluster(resource_slice("a", device("gpu-0")), resource_claim("c", device_request(selectors=["1 +"])))
+    handle.emulated_version = (1, 37)
+    outcome = schedule(claiming(), on=NODES[:1], plugins=[DRA], handle=handle)
+    assert "selector #0: CEL compile error" in str(outcome.error)
+
+
+@pytest.mark.parametrize(("version", "works"), [((1, 36), False), ((1, 37), True)])
+def test_since_1_37_selectors_read_attributes_that_are_lists_without_the_gate(version: Any, works: bool) -> None:
+    attributes = {"modes": DeviceAttribute(strings=("fast", "slow"))}
+    ask = f'device.attributes["{DRIVER}"].modes.exists(mode, mode == "slow")'
+    handle = cluster(
+        resource_slice("a", device("gpu-0", attributes=attributes)),
+        resource_claim("c", device_request(selectors=[ask])),
+    )
+    handle.emulated_version = version
+    outcome = schedule(claiming(), on=NODES[:1], plugins=[DRA], handle=handle)
+    assert (outcome.feasible == ("a",), outcome.error is None) == (works, works)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ((1, 36), [("one", "two"), ("one", "two"), ("one",)]),
+        ((1, 37), [None, ("one",)]),
+    ],
+)
+def test_since_1_37_a_configuration_for_all_requests_is_listed_once_and_names_none(
+    version: Any, expected: list[tuple[str, ...] | None]
+) -> None:
+    wanted = resource_claim("c", device_request("one"), device_request("two"))
+    configs = tuple(DeviceClaimConfiguration(requests=names) for names in (("one", "two"), ("one",)))
+    devices = replace(wanted.spec.devices, config=configs)
+    handle = cluster(
+        resource_slice("a", device("gpu-0"), device("gpu-1")),
+        replace(wanted, spec=replace(wanted.spec, devices=devices)),
+    )
+    handle.emulated_version = version
+    reserved(handle, claiming(), "a")
+    in_flight = handle.nodes.devices.claims.in_flight(written(handle).metadata.uid)
+    assert in_flight is not None
+    assert [one.requests for one in in_flight.allocation.devices.config or ()] == expected

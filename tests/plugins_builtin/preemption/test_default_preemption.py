@@ -386,3 +386,14 @@ def test_deletions_are_registered_only_with_the_gate_and_their_hint_skips(is_on:
     known = FakeHandle(gates={"SchedulerAsyncPreemption": is_on})
     event = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
     assert ask_hint(PREEMPTION, event, WAITING, old=LOW, handle=known) is expected
+
+
+async def test_since_1_37_the_message_of_the_pod_tells_of_the_preemption() -> None:
+    known = handle("a", "b", dry_run=ONE, emulated_version=(1, 37))
+    result = await make_room(known, {"a": FULL})
+    assert result.nominated_node_name == "a"
+    assert result.status is not None
+    assert (result.status.code, result.status.message) == (
+        Code.SUCCESS,
+        "preemption: found a potential placement for pod on node a, preempting 1 victims",
+    )

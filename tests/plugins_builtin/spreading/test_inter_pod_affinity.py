@@ -372,3 +372,14 @@ def test_a_hint_for_a_pod_with_invalid_terms_raises() -> None:
 
 def test_deleted_nodes_are_not_registered() -> None:
     assert hint(FAR_WEB, Action.DELETE, NODES[0], None, Resource.NODE) is None
+
+
+@pytest.mark.parametrize(("version", "expected"), [((1, 36), Hint.SKIP), ((1, 37), Hint.QUEUE)])
+def test_a_pod_that_one_of_two_terms_excludes_wakes_the_other_since_1_37(version: Any, expected: Hint) -> None:
+    handle, deleted = FakeHandle(emulated_version=version), ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+    plugin = make_plugin(AFFINITY, handle=handle)
+    waits = a_pod(app="mail", far=wish(term(), term(DB)))
+    assert ask_hint(plugin, deleted, waits, old=there("web"), new=None) is expected
+    excluding = there("cache", far=wish(term(), term(DB)))
+    assert ask_hint(plugin, deleted, a_pod(app="web"), old=excluding, new=None) is expected
+    assert ask_hint(plugin, deleted, waits, old=there("mail"), new=None) is Hint.SKIP

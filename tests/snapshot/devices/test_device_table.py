@@ -19,7 +19,7 @@ from trio_sched.snapshot.devices.allocated_devices import DeviceId
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_devices import BadNodeSelector, NodeDevices, NodeDevicesCache
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.testing import device, node, resource_claim, resource_slice
+from trio_sched.testing import device, device_taint_rule, node, resource_claim, resource_slice
 
 DRIVER = "gpu.example.com"
 
@@ -357,3 +357,14 @@ def test_slices_of_a_pool_with_many_nodes_concern_all_nodes() -> None:
     assert changed == [None]
     assert names(seen(table, "n0", cache)) == ["p/d0"]
     assert not seen(table, "n0", cache).pools[0].other_devices
+
+
+def test_a_rule_without_selector_taints_no_device_and_one_with_an_empty_selector_all() -> None:
+    meant = device_taint_rule("all")
+    nothing = replace(
+        meant, metadata=replace(meant.metadata, name="none"), spec=DeviceTaintRuleSpec(taint=meant.spec.taint)
+    )
+    table = table_of(resource_slice("a", device("gpu-0")), nothing)
+    assert not any(one.device.taints for one in seen(table, "a").devices)
+    table.devices.put(meant)
+    assert all(one.device.taints for one in seen(table, "a").devices)

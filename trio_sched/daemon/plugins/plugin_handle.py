@@ -115,6 +115,7 @@ class PluginHandle:
     profile_name: str
     plugin_name: str
     _parts: HandleParts
+    emulated_version: tuple[int, int]
     _gate: Callable[[str], bool]
     _shared: SharedObjects
     _log: PluginLog | None = field(default=None, init=False)

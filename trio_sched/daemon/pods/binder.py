@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Final
 
 import trio
 from attrs import define
@@ -31,6 +32,9 @@ from trio_sched.verbosity import V3
 log = logging.getLogger(__name__)
 
 
+_PASSING_CODES: Final = frozenset({500, 503})
+_RETRY_JITTER: Final = 0.1
+
 Bind = Callable[[Pod, str], Awaitable[Status | None]]
 
 
@@ -40,13 +44,15 @@ class Binder:
 
     client: KubeClient
     random: Random
+    retry_seconds: tuple[float, ...] = ()
+    """How long to wait before a bind that the server could not handle is sent again, each with jitter on top."""
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind *pod* to *node_name*; returns None if it is bound there now, by this request or another one."""
         if log.isEnabledFor(V3):
             log_line(log, V3, "Attempting to bind pod to node", {"pod": pod.key, "node": node_name})
         try:
-            await bind(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node_name)
+            await self._send(pod, node_name)
         except (Conflict, ServerError) as refused:
             # A conflict can be caused by an earlier attempt that took effect although its response was lost.
             return None if await self._is_bound(pod, node_name) else failure(refused)
@@ -57,6 +63,16 @@ class Binder:
         except KubeClientError as refused:
             return failure(refused)
         return None
+
+    async def _send(self, pod: Pod, node_name: str) -> None:
+        for pause_seconds in self.retry_seconds:
+            try:
+                return await bind(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node_name)
+            except (ServerError, ConnectionFailed) as problem:
+                if not _may_pass(problem):
+                    raise
+            await trio.sleep(pause_seconds * (1 + _RETRY_JITTER * self.random.random()))
+        await bind(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node_name)
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
         """Look the pod up until there is a response; it is assumed meanwhile, so no other pod gets its place.
@@ -84,3 +100,10 @@ class Binder:
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
                 continue
             return found.uid == pod.uid and found.node_name == node_name != ""
+
+
+def _may_pass(problem: ServerError | ConnectionFailed) -> bool:
+    """Whether the same request may succeed at once: the server failed, or did not even take the connection."""
+    if isinstance(problem, ServerError):
+        return problem.code in _PASSING_CODES
+    return not problem.may_have_reached_server and not problem.timed_out

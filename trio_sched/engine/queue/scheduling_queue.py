@@ -86,6 +86,10 @@ class SchedulingQueue:
     """By UID: pods that were popped, until they are requeued, have a node, or are gone."""
     retries: RetryTimers = field(factory=RetryTimers)
     """When plugins want pods to be tried again."""
+    nominates_gated: bool = False
+    """Whether a pod that pre_enqueue rejects is nominated, too, to the node that its status names."""
+    renamed_events: Mapping[str, str] = field(factory=dict)
+    """Labels of events that are called otherwise."""
     profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
     _registered: dict[ClusterEvent, frozenset[str]] = field(factory=dict)
     _watches_annotations: bool = field(default=False, init=False)
@@ -540,6 +544,8 @@ class SchedulingQueue:
         if not (from_backoff and self.pop_from_backoff) and not self._pre_enqueue.run(info):
             if key not in self.active and key not in self.backing_off:
                 self._put_unschedulable(info, event)
+                if self.nominates_gated and event in (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE):
+                    self.nominator.add(info.pod, None)
             return False
         if info.initial_attempt_timestamp is None:
             info.initial_attempt_timestamp = now
@@ -570,7 +576,7 @@ class SchedulingQueue:
         self.unschedulable.put(info)
 
     def _count_incoming(self, info: QueuedPodInfo, queue: str, event: ClusterEvent) -> None:
-        label = event.label
+        label = self.renamed_events.get(event.label, event.label)
         self.counters.incoming[queue, label] += 1
         info.moved_by = label
         if self.on_move is not None:

@@ -18,6 +18,7 @@ class DeviceTaintRuleSpec(Struct, frozen=True, rename="camel", gc=False, omit_de
     """``spec`` of a DeviceTaintRule."""
 
     device_selector: DeviceTaintSelector | None = None
+    """None selects no device."""
     taint: DeviceTaint = field(default_factory=DeviceTaint)
 
 

@@ -89,12 +89,12 @@ def with_taints(published: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> R
     added: dict[int, list[DeviceTaint]] = {}
     for rule in rules:
         selector = rule.spec.device_selector
-        if selector is not None and (
-            selector.driver not in (None, spec.driver) or selector.pool not in (None, spec.pool.name)
-        ):
+        if selector is None:  # unlike an empty one, it selects no device
+            continue
+        if selector.driver not in (None, spec.driver) or selector.pool not in (None, spec.pool.name):
             continue
         for position, device in enumerate(spec.devices or ()):
-            if selector is None or selector.device in (None, device.name):
+            if selector.device in (None, device.name):
                 added.setdefault(position, []).append(rule.spec.taint)
     if not added:
         return published

@@ -32,7 +32,7 @@ def information(gates: FeatureGates) -> Collected:
     }
     yield "kubernetes_build_info", [(tuple(build.values()), 1.0)]
     compatible = ".".join(map(str, gates.compatibility))
-    yield "version_info", [((version, "kube", gates.emulated_version, compatible), 1.0)]
+    yield "version_info", [((version, "kube", gates.version_text, compatible), 1.0)]
     features = [((name, stage), 0.0) for name, stage in _BULK_GATES.items()]
     features += [((gate.name, stage.stage or ""), float(gates.enabled(gate.name))) for gate, stage in gates.stages()]
     yield "kubernetes_feature_enabled", list(features)

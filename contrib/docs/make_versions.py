@@ -1,0 +1,97 @@
+"""Writes docs/reference/versions.md from the gates and behaviours: ``python -m contrib.docs.make_versions``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from attrs import fields
+
+from contrib.docs.pages import Page, table
+from trio_sched.config.feature_gates import FeatureGates, Stage
+from trio_sched.plugin_api.behaviour import Behaviour
+
+HEADER: Final = """\
+# What 1.37 changes
+
+`--emulated-version=1.37` schedules as kube-scheduler 1.37; without it, or with 1.36, the scheduler behaves as 1.36.
+Older versions, down to 1.33, have their own feature gates and behave as 1.36 otherwise.
+
+This page is made from `trio_sched/plugin_api/behaviour.py` and `trio_sched/config/feature_gate_table.py` by
+`make docs`.
+
+## Behaviour
+"""
+GATES: Final = """\
+
+## Feature gates
+
+A gate that is removed is refused as unrecognized; one that is locked cannot be set to another value.
+"""
+DIFFERENCES: Final = """\
+
+## Where trio-sched differs from 1.37
+
+- A DeviceTaintRule without `deviceSelector` taints no device, as the API says it and 1.38 does it; in 1.37.0 it taints
+  all.
+- On an API server that does not serve DeviceTaintRule, scheduling goes on without the rules; 1.37 waits for them and
+  schedules nothing.
+- Pod groups are scheduled as in 1.36, with GenericWorkload in place of GangScheduling and WorkloadAwarePreemption,
+  whose gates 1.37 has removed.
+- As in 1.36 are: the requests of pods that are being resized, batches of equal pods, `bindMountOptions` of volume
+  mounts, which are ignored, and the names and labels of metrics, but for those of events. `plugins.podGroupPostFilter`
+  is refused.
+- `--help` lists the gates of 1.36, and `--version` says 1.36.
+- These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
+  DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption,
+  PodGroupPreemptionPolicy. DRAFractionalCapacityRange, InterPodAffinityHostnameFastPath and SchedulerPreQueueingHints
+  can be set and change nothing.
+"""
+_OLD: Final = FeatureGates((1, 36))
+_NEW: Final = FeatureGates((1, 37), compatibility=(1, 36))
+
+
+def text() -> str:
+    """The whole page."""
+    behaviours = (tuple(one.metadata[part] for part in ("area", "before", "since")) for one in fields(Behaviour))
+    return "\n".join(
+        [
+            HEADER,
+            table(("what", "1.36", "1.37"), behaviours).rstrip(),
+            GATES,
+            table(("gate", "1.36", "1.37"), _gate_rows()).rstrip(),
+            DIFFERENCES.rstrip(),
+            "",
+        ]
+    )
+
+
+def _gate_rows() -> Iterator[tuple[str, ...]]:
+    old, new = dict(_named(_OLD)), dict(_named(_NEW))
+    for name in sorted(old | new):
+        before, since = _words(old.get(name)), _words(new.get(name))
+        if name not in old:
+            before = "unknown"
+        if name not in new:
+            since = "removed"
+        if before != since:
+            yield f"`{name}`", before, since
+
+
+def _named(gates: FeatureGates) -> Iterator[tuple[str, Stage]]:
+    for gate, stage in gates.stages():
+        yield gate.name, stage
+
+
+def _words(stage: Stage | None) -> str:
+    if stage is None:
+        return ""
+    state = "on" if stage.default else "off"
+    words = [stage.stage.lower() if stage.stage else "GA", state, *(["locked"] if stage.locked else [])]
+    return ", ".join(words)
+
+
+PAGE: Final = Page("versions.md", text)
+
+if __name__ == "__main__":
+    PAGE.write()

@@ -1,0 +1,117 @@
+"""What kube-scheduler does differently from one minor version to the next, where no feature gate says so.
+
+A version that changes something is an entry in `_BEHAVIOURS`; plugins and engine ask once, when they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+
+from trio_sched.plugin_api.handle import Handle
+
+
+def _difference(area: str, before: str, since: str) -> Any:
+    """A field; the reference page has *area*, what it concerns, and what there is *before* it and *since* it."""
+    return field(metadata={"area": area, "before": before, "since": since})
+
+
+@frozen(kw_only=True)
+class Behaviour:
+    """How the emulated version behaves."""
+
+    image_volumes_raise_threshold: bool = _difference(
+        "ImageLocality", "the highest score needs 1000 MiB per container", "and per image volume, too"
+    )
+    """ImageLocality: whether image volumes count like containers for the size that scores highest."""
+    any_anti_affinity_term_wakes: bool = _difference(
+        "InterPodAffinity",
+        "a pod that goes or changes its labels wakes pods of which it matches all terms of required anti-affinity",
+        "it wakes those of which it matches at least one",
+    )
+    """InterPodAffinity: whether a pod that went helps if one term of several matches it."""
+    success_of_preemption_is_told: bool = _difference(
+        "DefaultPreemption",
+        "event and condition of a pod that preempts do not mention it",
+        "they end with `preemption: found a potential placement for pod on node N, preempting K victims`",
+    )
+    """DefaultPreemption: whether the message of the pod names the node and counts the victims."""
+    bind_retry_seconds: tuple[float, ...] = _difference(
+        "Binding",
+        "a bind that fails fails the attempt",
+        "after 500, 503 or a refused connection it is sent again after 10, 50 and 250 ms",
+    )
+    """The waits before a bind is sent again that the API server could not handle, without jitter."""
+    gated_pods_keep_nominations: bool = _difference(
+        "Queue",
+        "the nomination of a pod that is gated counts once it is not gated any more",
+        "the place on the nominated node is kept for it meanwhile",
+    )
+    """Whether a pod that pre_enqueue rejects is nominated to the node that its status names."""
+    failed_selectors_name_device: bool = _difference(
+        "DynamicResources",
+        "`class C: selector #0: CEL runtime error: …`",
+        "`class C: selector #0 on device D: CEL runtime error: …`, with a hint at missing keys",
+    )
+    """DynamicResources: whether runtime errors of CEL name the device and how to guard against a missing key."""
+    list_attributes_are_evaluated: bool = _difference(
+        "DynamicResources",
+        "attributes that are lists are an error without the gate DRAListTypeAttributes",
+        "selectors read them with and without it",
+    )
+    """DynamicResources: whether selectors read attributes that are lists whatever the gate says."""
+    configuration_is_merged: bool = _difference(
+        "DynamicResources",
+        "an allocation lists the configuration of a claim once per request that it is for, with the requests",
+        "it lists it once, without requests if it is for all of them",
+    )
+    """DynamicResources: whether ``config`` of an allocation has no duplicates, and no requests if it is for all."""
+    renamed_events: Mapping[str, str] = _difference(
+        "Events of the queue",
+        "a new pod is `UnschedulablePodAdd` in metrics and logs",
+        "it is `UnscheduledPodAdd`",
+    )
+    """Labels of cluster events that are called otherwise in metrics and logs."""
+
+    @classmethod
+    def of(cls, handle: Handle) -> Behaviour:
+        """That of the version that the scheduler of *handle* emulates."""
+        return behaviour_at(handle.emulated_version)
+
+
+_1_36: Final = Behaviour(
+    image_volumes_raise_threshold=False,
+    any_anti_affinity_term_wakes=False,
+    success_of_preemption_is_told=False,
+    bind_retry_seconds=(),
+    gated_pods_keep_nominations=False,
+    failed_selectors_name_device=False,
+    list_attributes_are_evaluated=False,
+    configuration_is_merged=False,
+    renamed_events={},
+)
+_1_37: Final = evolve(
+    _1_36,
+    image_volumes_raise_threshold=True,
+    any_anti_affinity_term_wakes=True,
+    success_of_preemption_is_told=True,
+    bind_retry_seconds=(0.01, 0.05, 0.25),
+    gated_pods_keep_nominations=True,
+    failed_selectors_name_device=True,
+    list_attributes_are_evaluated=True,
+    configuration_is_merged=True,
+    renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
+)
+_BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}
+"""By the first minor version that behaves so, oldest first; what is older than all of them behaves like the first."""
+
+
+def behaviour_at(version: tuple[int, int]) -> Behaviour:
+    """That of the minor version *version*, ``(1, 37)``."""
+    found = _1_36
+    for since, behaviour in _BEHAVIOURS.items():
+        if since <= version:
+            found = behaviour
+    return found
