@@ -5,6 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 
 from trio_sched.plugin_api import Container, Handle, Int64Array, NodeColumns, Pod, ResourceOptions
+from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.features import Features
 
 FLOAT_EXACT_BELOW = 2**53 // 100
@@ -19,11 +20,12 @@ _COMMON = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def resource_options(handle: Handle) -> ResourceOptions:
-    """Which parts of a pod spec count as requests, by the feature gates."""
+    """Which parts of a pod spec count as requests, by the feature gates and the version."""
     features = Features.of(handle.feature_enabled)
     return ResourceOptions(
         pod_level=features.pod_level_resources,
         pod_level_resize=features.in_place_pod_level_resources_vertical_scaling,
+        resize_of_whole_pod=Behaviour.of(handle).resize_of_whole_pod,
     )
 
 

@@ -97,6 +97,34 @@ def test_a_resize_that_cannot_happen_wants_nothing() -> None:
     assert requested(infeasible, use_status=True) == ResourceAmounts(cpu_milli=3000, memory_bytes=5)
 
 
+def test_containers_that_are_resized_in_opposite_directions_hold_less_since_1_37() -> None:
+    since_1_37 = ResourceOptions(resize_of_whole_pod=True)
+    wanted = [("a", "1"), ("b", "3")]
+    spec = {"containers": [{"name": name, "resources": {"requests": {"cpu": cpu}}} for name, cpu in wanted]}
+    told = [("a", "3"), ("b", "1")]
+    of_status = [
+        {"name": name, "resources": {"requests": {"cpu": cpu}}, "allocatedResources": {"cpu": cpu}}
+        for name, cpu in told
+    ]
+    resizing = decoded(spec, {"containerStatuses": of_status})
+    assert requested(resizing, use_status=True).cpu_milli == 6000
+    assert requested(resizing, use_status=True, options=since_1_37).cpu_milli == 4000
+    assert requested(resizing, options=since_1_37).cpu_milli == 4000
+    smaller = {"containerStatuses": [{"name": "a", "resources": {"requests": {"cpu": "2"}}}]}
+    pending = {"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}
+    larger = {"containers": [{"name": "a", "resources": {"requests": {"cpu": "9"}}}]}
+    assert requested(decoded(larger, smaller), use_status=True, options=since_1_37).cpu_milli == 9000
+    assert requested(decoded(larger, smaller | pending), use_status=True, options=since_1_37).cpu_milli == 2000
+
+
+def test_the_status_of_init_containers_counts_since_1_37() -> None:
+    spec = {"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "1"}}}], "containers": []}
+    told = {"initContainerStatuses": [{"name": "i", "resources": {"requests": {"cpu": "2"}}}]}
+    resizing = decoded(spec, told)
+    assert requested(resizing, use_status=True).cpu_milli == 1000
+    assert requested(resizing, use_status=True, options=ResourceOptions(resize_of_whole_pod=True)).cpu_milli == 2000
+
+
 def test_versions_that_are_said_to_take_the_same_do() -> None:
     one = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9", "memory": "9"}}}]}
     specs = [one, {**one, "nodeName": "n"}, {**one, "overhead": {"cpu": "1"}}, {"containers": []}]

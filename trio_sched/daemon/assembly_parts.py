@@ -154,6 +154,7 @@ def build_scheduler(
     options = ResourceOptions(
         pod_level=features.pod_level_resources,
         pod_level_resize=features.in_place_pod_level_resources_vertical_scaling,
+        resize_of_whole_pod=behaviour.resize_of_whole_pod,
     )
     pop_from_backoff = features.scheduler_pop_from_backoff_q
     with_groups = features.generic_workload

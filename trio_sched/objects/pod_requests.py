@@ -9,8 +9,19 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from trio_sched.objects.amounts.quantity import NANO, Quantity, parse_nano, to_milli, to_units
-from trio_sched.objects.pod import Container, ContainerStatus, Pod, PodStatus, ResourceRequirements
+from trio_sched.objects.amounts.quantity import NANO, Quantity, to_milli, to_units
+from trio_sched.objects.pod import Container, ContainerStatus, Pod, PodStatus
+from trio_sched.objects.resized_amounts import (
+    NanoAmounts,
+    Resized,
+    actual_amounts,
+    allocated_amounts,
+    most,
+    most_feasible,
+    parse_amounts,
+    raise_to,
+    wanted_amounts,
+)
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -21,9 +32,6 @@ DEFAULT_CPU_MILLI = 100
 """The CPU request that scoring assumes for a container without one."""
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 """The memory request that scoring assumes for a container without one."""
-
-NanoAmounts = dict[str, int]
-"""Resource name → exact amount in nano units."""
 
 _Requests = tuple[tuple[tuple[str, Quantity], ...], ...]
 _MAX_KNOWN_RESOURCES = 4096
@@ -44,6 +52,9 @@ class ResourceOptions(Struct, frozen=True, gc=False):
     """``status.resources`` (gate InPlacePodLevelResourcesVerticalScaling)."""
     device_claims: bool = False
     """``status.nodeAllocatableResourceClaimStatuses`` (gate DRANodeAllocatableResources)."""
+    resize_of_whole_pod: bool = False
+    """No gate: whether a pod that is resized holds the highest of the sums that it wants, has and is allocated, as
+    since 1.37, instead of the sum of what each container holds at most."""
 
 
 DEFAULT_OPTIONS = ResourceOptions()
@@ -237,28 +248,47 @@ def nano_requests(
         use_pod_level: let ``spec.resources`` override the sum of the containers.
         defaults: amounts for containers that do not name the resource; an explicit zero stays zero.
     """
+    if not use_status:
+        return _requests(pod, options, None, use_pod_level, defaults)
+    infeasible = _resize_is_infeasible(pod)
+    if not options.resize_of_whole_pod:
+        return _requests(pod, options, most_feasible if infeasible else most, use_pod_level, defaults)
+    highest: NanoAmounts = {}
+    for resized in (
+        (actual_amounts, allocated_amounts) if infeasible else (wanted_amounts, actual_amounts, allocated_amounts)
+    ):
+        raise_to(highest, _requests(pod, options, resized, use_pod_level, defaults))
+    return highest
+
+
+def _requests(
+    pod: Pod,
+    options: ResourceOptions,
+    resized: Resized | None,
+    use_pod_level: bool,
+    defaults: Mapping[str, int] | None,
+) -> NanoAmounts:
+    """The sum over *pod*; *resized* gives the amounts of what has some in its status, None leaves the status alone."""
     spec, status = pod.spec, pod.status
-    infeasible = use_status and _resize_is_infeasible(pod)
-    statuses = {s.name: s for s in status.container_statuses or ()} if use_status else {}
+    statuses = {} if resized is None else {s.name: s for s in status.container_statuses or ()}
     total: NanoAmounts = {}
     for container in spec.containers or ():
-        _add(total, _container_requests(container, statuses.get(container.name), infeasible, defaults))
+        _add(total, _container_requests(container, statuses.get(container.name), resized, defaults))
     if spec.init_containers:
-        init_statuses = {s.name: s for s in status.init_container_statuses or ()} if use_status else {}
+        init_statuses = {} if resized is None else {s.name: s for s in status.init_container_statuses or ()}
 
         def requests_of(container: Container, is_sidecar: bool) -> NanoAmounts:
-            if is_sidecar:
-                return _container_requests(container, init_statuses.get(container.name), infeasible, defaults)
-            return _container_requests(container, None, False, defaults)
+            known = init_statuses.get(container.name) if is_sidecar or options.resize_of_whole_pod else None
+            return _container_requests(container, known, resized, defaults)
 
         _add_init_containers(total, spec.init_containers, requests_of)
     if options.device_claims:
         for claim in status.node_allocatable_resource_claim_statuses or ():
-            _add(total, _parse(claim.resources))
+            _add(total, parse_amounts(claim.resources))
     if use_pod_level and options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests):
-        total.update(_pod_level_requests(pod, options, use_status, infeasible))
+        total.update(_pod_level_requests(pod, options, resized))
     if spec.overhead:
-        _add(total, _parse(spec.overhead))
+        _add(total, parse_amounts(spec.overhead))
     return total
 
 
@@ -267,16 +297,16 @@ def nano_limits(pod: Pod) -> NanoAmounts:
     spec = pod.spec
 
     def limits_of(container: Container, _is_sidecar: bool = False) -> NanoAmounts:
-        return _parse(container.resources.limits if container.resources is not None else None)
+        return parse_amounts(container.resources.limits if container.resources is not None else None)
 
     total: NanoAmounts = {}
     for container in spec.containers or ():
         _add(total, limits_of(container))
     _add_init_containers(total, spec.init_containers or (), limits_of)
     if spec.resources is not None:
-        limits = _parse(spec.resources.limits)
+        limits = parse_amounts(spec.resources.limits)
         total.update((name, amount) for name, amount in limits.items() if _is_supported_at_pod_level(name))
-    _add(total, {name: amount for name, amount in _parse(spec.overhead).items() if total.get(name)})
+    _add(total, {name: amount for name, amount in parse_amounts(spec.overhead).items() if total.get(name)})
     return total
 
 
@@ -298,47 +328,34 @@ def _add_init_containers(
         if is_sidecar:
             _add(total, amounts)
             _add(sidecars, amounts)
-            _raise_to(peak, sidecars)
+            raise_to(peak, sidecars)
         else:
             amounts = dict(amounts)
             _add(amounts, sidecars)
-            _raise_to(peak, amounts)
-    _raise_to(total, peak)
+            raise_to(peak, amounts)
+    raise_to(total, peak)
 
 
-def _pod_level_requests(pod: Pod, options: ResourceOptions, use_status: bool, infeasible: bool) -> NanoAmounts:
+def _pod_level_requests(pod: Pod, options: ResourceOptions, resized: Resized | None) -> NanoAmounts:
     assert pod.spec.resources is not None  # the caller looked
-    amounts = _parse(pod.spec.resources.requests)
+    amounts = parse_amounts(pod.spec.resources.requests)
     status = pod.status
-    if use_status and options.pod_level_resize and status.resources is not None:
-        amounts = _during_resize(amounts, status.resources, status.allocated_resources, infeasible)
+    if resized is not None and options.pod_level_resize and status.resources is not None:
+        amounts = resized(amounts, status.resources, status.allocated_resources)
     return {name: amount for name, amount in amounts.items() if _is_supported_at_pod_level(name)}
 
 
 def _container_requests(
     container: Container,
     status: ContainerStatus | None,
-    infeasible: bool,
+    resized: Resized | None,
     defaults: Mapping[str, int] | None,
 ) -> NanoAmounts:
-    amounts = _parse(container.resources.requests if container.resources is not None else None)
-    if status is not None and status.resources is not None:
-        amounts = _during_resize(amounts, status.resources, status.allocated_resources, infeasible)
+    amounts = parse_amounts(container.resources.requests if container.resources is not None else None)
+    if resized is not None and status is not None and status.resources is not None:
+        amounts = resized(amounts, status.resources, status.allocated_resources)
     if defaults:
         amounts = {**defaults, **amounts}
-    return amounts
-
-
-def _during_resize(
-    spec: NanoAmounts,
-    actual: ResourceRequirements,
-    allocated: Mapping[str, Quantity] | None,
-    infeasible: bool,
-) -> NanoAmounts:
-    """The maximum of requested, actual and allocated amounts; requested ones do not count if they are infeasible."""
-    amounts = {} if infeasible else dict(spec)
-    _raise_to(amounts, _parse(actual.requests))
-    _raise_to(amounts, _parse(allocated))
     return amounts
 
 
@@ -349,19 +366,9 @@ def _resize_is_infeasible(pod: Pod) -> bool:
     return False
 
 
-def _parse(quantities: Mapping[str, Quantity] | None) -> NanoAmounts:
-    return {name: parse_nano(quantity) for name, quantity in quantities.items()} if quantities else {}
-
-
 def _add(into: NanoAmounts, amounts: Mapping[str, int]) -> None:
     for name, amount in amounts.items():
         into[name] = into.get(name, 0) + amount
-
-
-def _raise_to(into: NanoAmounts, amounts: Mapping[str, int]) -> None:
-    for name, amount in amounts.items():
-        if name not in into or into[name] < amount:
-            into[name] = amount
 
 
 def _is_supported_at_pod_level(name: str) -> bool:

@@ -68,6 +68,12 @@ class Behaviour:
         "it lists it once, without requests if it is for all of them",
     )
     """DynamicResources: whether ``config`` of an allocation has no duplicates, and no requests if it is for all."""
+    resize_of_whole_pod: bool = _difference(
+        "Pods that are being resized",
+        "hold the sum of what each container wants, has or is allocated at most",
+        "hold the highest of the sums of what all containers want, have and are allocated; init containers, too",
+    )
+    """Requests: see `trio_sched.objects.pod_requests.ResourceOptions`."""
     renamed_events: Mapping[str, str] = _difference(
         "Events of the queue",
         "a new pod is `UnschedulablePodAdd` in metrics and logs",
@@ -90,6 +96,7 @@ _1_36: Final = Behaviour(
     failed_selectors_name_device=False,
     list_attributes_are_evaluated=False,
     configuration_is_merged=False,
+    resize_of_whole_pod=False,
     renamed_events={},
 )
 _1_37: Final = evolve(
@@ -102,6 +109,7 @@ _1_37: Final = evolve(
     failed_selectors_name_device=True,
     list_attributes_are_evaluated=True,
     configuration_is_merged=True,
+    resize_of_whole_pod=True,
     renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
 )
 _BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}
