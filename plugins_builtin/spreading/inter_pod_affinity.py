@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -137,8 +136,8 @@ class InterPodAffinity:
         self._selectors: SizedCache[tuple[tuple[AffinityTerm, ...], int], PodSelector] = SizedCache()
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_existing = args.ignore_preferred_terms_of_existing_pods
-        wakes = _any_matches if Behaviour.of(handle).any_anti_affinity_term_wakes else _all_match
-        self._pods_changed = partial(_pods_changed, wakes)
+        wakes_by_any = Behaviour.of(handle).any_anti_affinity_term_wakes
+        self._is_separated_from: _MatchesTerms = _any_matches if wakes_by_any else _all_match
 
     # --- namespaces -------------------------------------------------------------------------------------------------
 
@@ -325,6 +324,9 @@ class InterPodAffinity:
             on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, self._pods_changed),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _domains_changed),
         ]
+
+    def _pods_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+        return _pods_changed(self._is_separated_from, pod, old, new)
 
 
 def _counts_by_key(found: Iterable[TermCounts]) -> dict[str, tuple[list[MatchCounts], dict[int, int]]]:
