@@ -53,6 +53,10 @@ def text() -> str:
     return "\n".join([HEADER, *(line for title, families in _GROUPS.items() for line in _group(title, families))])
 
 
+def _version(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
+
+
 def _group(title: str, families: Iterable[Family]) -> Iterator[str]:
     yield f"## {title}\n"
     for family in sorted(families, key=lambda one: one.name):
@@ -66,6 +70,10 @@ def _group(title: str, families: Iterable[Family]) -> Iterator[str]:
             facts.append(f"{len(bounds)} buckets: {', '.join(shown)}")
         if family.gates:
             facts.append("gate " + ", ".join(f"`{gate}`" for gate in family.gates))
+        if family.since > (0, 0):
+            facts.append(f"since {_version(family.since)}")
+        if family.until < (99, 0):
+            facts.append(f"until {_version(family.until)}")
         yield f"{'; '.join(filter(None, facts))}\n"
         if family.text:
             yield f"{family.text}\n"

@@ -38,8 +38,8 @@ DIFFERENCES: Final = """\
   schedules nothing.
 - Pod groups are scheduled as in 1.36, with GenericWorkload in place of GangScheduling and WorkloadAwarePreemption,
   whose gates 1.37 has removed.
-- As in 1.36 are: batches of equal pods, `bindMountOptions` of volume mounts, which are ignored, and the names and
-  labels of metrics, but for those of events. `plugins.podGroupPostFilter` is refused.
+- As in 1.36 are: batches of equal pods, `bindMountOptions` of volume mounts, which are ignored, and the metrics, but
+  for labels of events and [those that say so](metrics.md). `plugins.podGroupPostFilter` is refused.
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
 - These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
   DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption,

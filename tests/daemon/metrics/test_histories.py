@@ -305,3 +305,27 @@ async def test_an_attempt_with_extenders_is_one_attempt_and_lasts_as_long_as_the
     assert seen("scheduler_plugin_evaluation_total", plugin="NodeResourcesFit", extension_point="Filter") == 1
     assert seen("scheduler_scheduling_algorithm_duration_seconds_sum") == pytest.approx(2.0, abs=0.1)
     assert seen("scheduler_scheduling_attempt_duration_seconds_sum") == pytest.approx(2.0, abs=0.1)
+
+
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_new_pods_have_the_names_of_the_emulated_version(autojump_clock: MockClock, version: str) -> None:
+    async with virtual_cluster(nodes=2, emulated_version=version) as cluster:
+        await cluster.create(pod("gated", gates=["wait"]))
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+    is_new = version == "1.37"
+    added = "UnscheduledPodAdd" if is_new else "UnschedulablePodAdd"
+    assert seen("scheduler_queue_incoming_pods_total", event=added, queue="active") == 1
+    assert seen("scheduler_event_handling_duration_seconds_count", event=added) == 2
+    entities = "scheduler_queue_incoming_entities_total"
+    assert seen(entities, event=added, queue="active", type="pod") == (1 if is_new else None)
+    assert seen("scheduler_queued_entities", queue="gated", type="pod") == (1 if is_new else None)
+    assert seen("kubernetes_feature_enabled", name="StorageCapacityScoring") == is_new
+    evaluated = seen("scheduler_plugin_evaluation_total", plugin="VolumeBinding", extension_point="Score")
+    assert bool(evaluated) == is_new
+
+
+def test_the_claims_of_extended_resources_are_counted_under_one_name_in_each_version() -> None:
+    old, new = "scheduler_resourceclaim_creates_total", "dynamic_resource_allocation_resourceclaim_creates_total"
+    assert FAMILIES[old].until == FAMILIES[new].since == (1, 37)

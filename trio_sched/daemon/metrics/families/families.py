@@ -44,6 +44,10 @@ class Family:
     """Upper bounds, without infinity."""
     gates: tuple[str, ...] = ()
     """Feature gates without which there is no such family."""
+    since: tuple[int, int] = (0, 0)
+    """The first emulated minor version that has it."""
+    until: tuple[int, int] = (99, 0)
+    """The first emulated minor version that does not have it any more."""
     note: str = ""
     """What is different from kube-scheduler, or why there is never a value; for the documentation."""
 

@@ -37,9 +37,13 @@ class Collection:
     """What never changes."""
 
     def __attrs_post_init__(self) -> None:
-        enabled = self.sources.gates.enabled
+        gates = self.sources.gates
         self._information = list(component.information(self.sources.gates))
-        self.families = {name: family for name, family in FAMILIES.items() if all(map(enabled, family.gates))}
+        self.families = {
+            name: family
+            for name, family in FAMILIES.items()
+            if family.since <= gates.version < family.until and all(map(gates.enabled, family.gates))
+        }
 
     def collect(self) -> Iterator[Exposed]:
         """The families in the order of the page, each with its series in order; some without series in between.

@@ -94,6 +94,9 @@ def attempts(recorder: MetricRecorder, measurements: Measurements) -> Collected:
     yield "scheduler_preemption_victims", [((), recorder.victims)]
     yield "scheduler_preemption_attempts_total", [((), float(measurements.post_filters))]
     yield _counts("scheduler_resourceclaim_creates_total", ("status",), recorder.claim_creates)
+    creates = {(*status, "false", "", "Pod"): count for status, count in recorder.claim_creates.items()}
+    labels = ("status", "admin_access", "owner_api_group", "owner_api_kind")
+    yield _counts("dynamic_resource_allocation_resourceclaim_creates_total", labels, creates)
     waits = recorder.binding_condition_waits
     yield _counts("scheduler_dra_bindingconditions_allocations_total", waits.labels, recorder.binding_conditions)
     yield _histograms("scheduler_dra_bindingconditions_wait_duration_seconds", waits)
@@ -169,6 +172,9 @@ def queue(queue: SchedulingQueue) -> Collected:
     counters = queue.counters
     yield "scheduler_pending_pods", [((name,), float(size)) for name, size in queue.sizes().items()]
     yield _counts("scheduler_queue_incoming_pods_total", ("queue", "event"), counters.incoming)
+    yield "scheduler_queued_entities", [((name, "pod"), float(size)) for name, size in queue.sizes().items()]
+    incoming = {(*where, "pod"): count for where, count in counters.incoming.items()}
+    yield _counts("scheduler_queue_incoming_entities_total", ("queue", "event", "type"), incoming)
     yield _counts("scheduler_unschedulable_pods", ("plugin", "profile"), counters.unschedulable)
     in_flight: list[Series] = [(("PodPopped",), float(len(queue.in_flight)))]
     in_flight += [((event,), float(count)) for event, count in queue.in_flight.events.items()]
