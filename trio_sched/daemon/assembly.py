@@ -64,6 +64,7 @@ from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.hook_times import HookTimes
 from trio_sched.engine.queue.backoff import Backoff
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
 
@@ -351,7 +352,7 @@ def assemble(
         decisions, event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics
     )
     shadow = None if settings.shadow is None else build_shadow(settings.shadow, delivery)
-    pod_groups = None
+    pod_groups, served = None, ServedVersions(clients.main)
     if features.generic_workload:
         pod_groups = build_pod_groups(
             binding,
@@ -359,7 +360,7 @@ def assemble(
             skip_pod_schedule,
             extender_scheduling,
             tracer,
-            clients.main,
+            served,
             features,
             decisions,
         )
@@ -376,6 +377,7 @@ def assemble(
     )
     watches = Watches(
         client=clients.main,
+        served=served,
         delivery=delivery if shadow is None else shadow.delivery,
         random=random,
         node_kind=node_kind(config.extenders),
@@ -389,7 +391,7 @@ def assemble(
         waiting=waiting,
         preemption_executor=preemption_executor,
         extenders=extenders,
-        writes=ObjectWrites(clients.main),
+        writes=ObjectWrites(clients.main, served),
         activate=activate,
         retries_changed=backoff_changed.set,
         bind=Binder(client=clients.main, random=random, retry_seconds=settings.gates.behaviour.bind_retry_seconds).bind,

@@ -29,7 +29,7 @@ from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue.backoff import Backoff
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.features import Features
@@ -50,7 +50,7 @@ def build_pod_groups(
     skip_pod_schedule: SkipPodSchedule,
     extender_scheduling: ExtenderScheduling | None,
     tracer: AttemptTracer | None,
-    client: KubeClient,
+    served: ServedVersions,
     features: Features,
     decisions: DecisionRecorder | None,
 ) -> SchedulePodGroups:
@@ -61,7 +61,7 @@ def build_pod_groups(
 
     scheduler, recorder, status_writer = binding.scheduler, binding.recorder, binding.status_writer
     reporter = PodGroupReporter(
-        client=client,
+        served=served,
         pool=status_writer.pool,
         recorder=recorder,
         object_cache=scheduler.object_cache,
@@ -76,7 +76,7 @@ def build_pod_groups(
         "reporter": reporter,
         "preemption_executor": preemption_executor,
         "eviction": GangEviction(
-            client=client,
+            client=served.client,
             pool=status_writer.pool,
             recorder=recorder,
             status_writer=status_writer,

@@ -26,6 +26,7 @@ from trio_sched.kube_client.errors import (
     Expired,
     KubeClientError,
     NotAnApiServer,
+    NotFound,
     TooManyRequests,
     UndecodableObject,
     error_from_status,
@@ -33,6 +34,7 @@ from trio_sched.kube_client.errors import (
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.kube_client.retry import connection_pause, own_pause, refusal_pause
 from trio_sched.kube_client.verbs import list_from_cache, list_pages
+from trio_sched.kube_client.versions.served_versions import NotServed, ServedVersions
 from trio_sched.objects.changes import Change, Changes, Listed, difference
 from trio_sched.tracebacks import forget_tracebacks
 from trio_sched.verbosity import V2, V4
@@ -124,7 +126,12 @@ async def list_and_watch(
 
 @define(eq=False)
 class Reflector(Generic[T]):
-    """Lists and watches as :func:`list_and_watch` says; keeps every object as it was delivered last."""
+    """Lists and watches as :func:`list_and_watch` says; keeps every object as it was delivered last.
+
+    With *served* it does so in the version that the server serves, and goes on in another one where it stopped:
+    resource versions are the same in all. Objects of a kind that is no longer served are delivered as deleted only if
+    the server says that it serves none of its versions.
+    """
 
     client: KubeClient
     kind: Kind[T]
@@ -132,6 +139,7 @@ class Reflector(Generic[T]):
     random: Random
     namespace: str = ""
     on_error: Callable[[str, KubeClientError], None] = field(factory=WatchErrorLog)
+    served: ServedVersions | None = None
     connected: trio.Event = field(init=False, factory=trio.Event)
     """Set while a watch is open; replaced by a new event when the watch ends."""
     lists: int = field(init=False, default=0)
@@ -170,6 +178,8 @@ class Reflector(Generic[T]):
         is_first = True
         while True:
             try:
+                if self.served is not None:
+                    await self._choose_version(self.served)
                 if self._must_list:
                     await self._list()
                     if is_first:
@@ -187,6 +197,11 @@ class Reflector(Generic[T]):
                     log.log(V4, "listing %s again: %s", self.kind.plural, error)
                     continue
                 problem: KubeClientError = error
+            except NotFound as error:
+                if self._has_other_version(error):
+                    self._is_first_try = self._known is None
+                    continue
+                problem = error
             except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as error:
                 problem = error
             self.on_error(self.kind.plural, problem)
@@ -249,6 +264,30 @@ class Reflector(Generic[T]):
         if self._pause is not None:
             self._pause.cancel()
 
+    async def _choose_version(self, served: ServedVersions) -> None:
+        """Use the version that is served from now on.
+
+        Raises:
+            NotServed: there is none.
+        """
+        try:
+            chosen = await served.version_of(self.kind)
+        except NotServed:
+            if self._known and served.is_missing(self.kind):
+                gone, self._known = self._known, {}
+                self.deliver(Changes(difference(gone, {}), self._version, relisted=True))
+            self._must_list = True
+            raise
+        if chosen is not self._codec.kind:
+            log.log(V2, "%s are read in the version %s", self.kind.plural, chosen.api_version)
+            self._codec = Codec(chosen)
+
+    def _has_other_version(self, error: NotFound) -> bool:
+        """Whether to go on in another version after *error*: the server was upgraded, or did not say what it serves."""
+        if self.served is None or isinstance(error, NotServed):
+            return False
+        return self.served.refused(self.kind, self._codec.kind)
+
     async def _list(self) -> None:
         """List all objects; deliver them, or their difference to what was delivered before."""
         self._has_read_some = False
@@ -274,7 +313,7 @@ class Reflector(Generic[T]):
         # Later lists must not be older than what was delivered, and a server that cannot stream gets another try.
         read = list_from_cache if self._is_first_try else list_pages
         self._is_first_try = False
-        await read(self.client, self.kind, take, namespace=self.namespace, codec=self._codec)
+        await read(self.client, self._codec.kind, take, namespace=self.namespace, codec=self._codec)
         for error in unreadable.values():
             self.on_error(self.kind.plural, error)
         is_first = self._known is None
@@ -378,7 +417,7 @@ class Reflector(Generic[T]):
             "timeoutSeconds": seconds,
             "watch": "true",
         }
-        return f"{self.kind.collection(self.namespace)}?{urlencode(query)}".encode()
+        return f"{self._codec.kind.collection(self.namespace)}?{urlencode(query)}".encode()
 
     def _apply(self, events: list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]) -> None:
         """Deliver the changes in *events*; an ERROR among them is raised after those before it were delivered."""

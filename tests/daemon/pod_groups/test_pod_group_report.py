@@ -16,6 +16,7 @@ from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, group_unschedulable, other_pod_failed
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api import failure
 from trio_sched.simulator import ApiServer
@@ -61,7 +62,9 @@ async def reporting(api: ApiServer, client: KubeClient, store: Store, nursery: t
     cache, pool = ObjectCache(), WorkPool(2)
     cache.add_kind("PodGroup")
     recorder = EventRecorder(client=client, hostname="h", wall_clock=api.now, random=Random(0))
-    reporter = PodGroupReporter(client=client, pool=pool, recorder=recorder, object_cache=cache, wall_clock=api.now)
+    reporter = PodGroupReporter(
+        served=ServedVersions(client), pool=pool, recorder=recorder, object_cache=cache, wall_clock=api.now
+    )
     patches: list[dict[str, Any]] = []
     api.store.collection("podgroups.scheduling.k8s.io").listen(lambda change: patches.append(change.current.fields))
     nursery.start_soon(pool.run)

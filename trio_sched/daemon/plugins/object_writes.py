@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -28,6 +29,8 @@ from trio_sched.kube_client.errors import (
 )
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.pods import evict_pod
+from trio_sched.kube_client.versions.api_versions import body_in_version
+from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource, Watched
 from trio_sched.plugin_api.handle import ApiRequestFailed, NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
@@ -40,12 +43,13 @@ class ObjectWrites:
     """What a handle does with objects at the API server; see `trio_sched.plugin_api.Handle`."""
 
     client: KubeClient
+    served: ServedVersions
 
     async def read(self, kind: Watched, name: str, *, namespace: str = "") -> Any:
         """Get an object."""
         found = _place(kind, name, namespace)
         with _errors_of_the_api():
-            return await verbs.get(self.client, found, name, namespace=namespace)
+            return await self.served.use(found, partial(verbs.get, self.client, name=name, namespace=namespace))
 
     async def create(self, kind: Watched, body: Any, *, namespace: str = "") -> Any:
         """Create an object."""
@@ -54,9 +58,13 @@ class ObjectWrites:
         if isinstance(namespace, str) and not namespace and isinstance(metadata, Mapping):
             namespace = metadata.get("namespace") or ""
         found = _place(kind, None, namespace)
-        encoded = _encode(kind, whole)
+
+        async def create(served: Kind[Any]) -> Any:
+            body = _encode(kind, body_in_version(found, served, whole))
+            return await verbs.create(self.client, served, body, namespace=namespace)
+
         with _errors_of_the_api():
-            return await verbs.create(self.client, found, encoded, namespace=namespace)
+            return await self.served.use(found, create)
 
     async def patch(
         self, kind: Watched, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
@@ -64,15 +72,21 @@ class ObjectWrites:
         """Merge *patch* into an object."""
         if not isinstance(subresource, str) or not _is_subresource(subresource):
             raise LookupError(f"{kind} has no subresource {subresource!r}: it is 'status', for instance, or ''")
-        found, body = _place(kind, name, namespace), _encode(kind, plain_object(kind, patch))
+        found, fields = _place(kind, name, namespace), plain_object(kind, patch)
+
+        async def send(served: Kind[Any]) -> Any:
+            body = _encode(kind, body_in_version(found, served, fields))
+            return await verbs.patch(self.client, served, name, body, namespace=namespace, subresource=subresource)
+
         with _errors_of_the_api():
-            return await verbs.patch(self.client, found, name, body, namespace=namespace, subresource=subresource)
+            return await self.served.use(found, send)
 
     async def delete(self, kind: Watched, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object."""
         found = _place(kind, name, namespace)
         with _errors_of_the_api():
-            await verbs.delete(self.client, found, name, namespace=namespace, uid=uid)
+            delete = partial(verbs.delete, self.client, name=name, namespace=namespace, uid=uid)
+            await self.served.use(found, delete)
 
     async def evict(self, pod: Pod) -> None:
         """Delete a pod unless a disruption budget protects it."""

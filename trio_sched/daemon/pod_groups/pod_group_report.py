@@ -22,14 +22,18 @@ from trio_sched.daemon.writes.work_pool import WorkPool
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, error_text
 from trio_sched.kube_client import verbs
-from trio_sched.kube_client.connection import STRATEGIC_MERGE_PATCH, KubeClient
+from trio_sched.kube_client.connection import STRATEGIC_MERGE_PATCH
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
+from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.versions.api_versions import body_in_version
+from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod_group import PodGroup, PodGroupCondition
 from trio_sched.objects.timestamps import format_time
 
 log = logging.getLogger(__name__)
 
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
+_KIND: Final[Kind[PodGroup]] = KINDS["PodGroup"]
 _SLACK: Final = 100
 """Groups that are gone of which it is still remembered what was written last."""
 
@@ -38,7 +42,7 @@ _SLACK: Final = 100
 class PodGroupReporter:
     """Writes conditions and events of pod groups, in the background."""
 
-    client: KubeClient
+    served: ServedVersions
     pool: WorkPool
     recorder: EventRecorder
     object_cache: ObjectCache
@@ -93,7 +97,14 @@ class PodGroupReporter:
     ) -> None:
         """Record an event about *group*."""
         self.recorder.record_on_pod_group(
-            PodGroupEvent(group=group, type=event_type, reason=reason, note=note, component=controller)
+            PodGroupEvent(
+                group=group,
+                api_version=self.served.known(_KIND).api_version,
+                type=event_type,
+                reason=reason,
+                note=note,
+                component=controller,
+            )
         )
 
     def scheduled(self, key: str) -> None:
@@ -146,25 +157,30 @@ class PodGroupReporter:
             self._pending.pop(uid, None)
 
     async def _send(self, group: PodGroup, condition: PodGroupCondition) -> None:
-        patch = merge_condition(group.status.conditions or (), condition, now=format_time(self.wall_clock()))
+        status = merge_condition(group.status.conditions or (), condition, now=format_time(self.wall_clock()))
+
+        async def patch(kind: Kind[PodGroup]) -> None:
+            body = msgspec.json.encode(body_in_version(_KIND, kind, {"status": status}))
+            await verbs.patch(
+                self.served.client,
+                kind,
+                group.name,
+                body,
+                namespace=group.namespace,
+                subresource="status",
+                patch_type=STRATEGIC_MERGE_PATCH,
+            )
+
         pauses, began = iter(STATUS_RETRY_SECONDS), trio.current_time()
         while True:
             try:
-                await verbs.patch(
-                    self.client,
-                    KINDS["PodGroup"],
-                    group.name,
-                    msgspec.json.encode({"status": patch}),
-                    namespace=group.namespace,
-                    subresource="status",
-                    patch_type=STRATEGIC_MERGE_PATCH,
-                )
+                await self.served.use(_KIND, patch)
             except (ServerError, Conflict, ConnectionFailed) as problem:
                 pause = next(pauses, None)
                 if pause is not None:
                     await trio.sleep(pause)
                 elif isinstance(problem, ConnectionFailed):  # a group that waits for events only needs its reason
-                    await self.client.reachability.outlast(began)
+                    await self.served.client.reachability.outlast(began)
                 else:
                     raise
             else:

@@ -15,6 +15,7 @@ from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.versions.served_versions import NotServed, ServedVersions
 from trio_sched.kube_client.watch import Reflector, WatchErrorLog
 from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.node import Node
@@ -29,6 +30,7 @@ class Watches:
     """Follows pods, nodes, and the other kinds that are wanted; which ones these are can change."""
 
     client: KubeClient
+    served: ServedVersions
     delivery: Delivery
     random: Random
     nodes: Reflector[Node] = field(init=False)
@@ -39,6 +41,8 @@ class Watches:
     """By the name under which plugins read the objects of the kind."""
     reflectors: list[Reflector[Any]] = field(factory=list, init=False)
     """The reflectors of everything that is followed."""
+    unwatched: dict[Watched, str] = field(factory=dict, init=False)
+    """The kinds that are wanted and that the server does not serve, or not to this user → why."""
     _nursery: trio.Nursery | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -87,23 +91,32 @@ class Watches:
         responded = trio.Event()
         is_custom = isinstance(name, CustomResource)
         fix = "; is the CustomResourceDefinition installed? It is watched as soon as it is served" if is_custom else ""
+        role = "; `trio-sched rbac` prints the roles that the scheduler needs"
         deliver = self.delivery.handler(name)
         log_error = WatchErrorLog()
 
         def handle(batch: Listed[Any] | Changes[Any]) -> None:
             if scope.cancel_called:
                 return
+            self.unwatched.pop(name, None)
             deliver(batch)
             responded.set()
+
+        def explain(error: NotFound | Forbidden) -> str:
+            if isinstance(error, NotServed):
+                return str(error)
+            return f"{error}{role if isinstance(error, Forbidden) else fix}"
 
         def on_error(plural: str, error: KubeClientError) -> None:
             if not isinstance(error, NotFound | Forbidden):
                 log_error(plural, error)
-            elif not responded.is_set():
-                log.warning("%s cannot be watched, so nothing is known of them: %s%s", plural, error, fix)
+            elif name not in self.unwatched:
+                why = self.unwatched[name] = explain(error)
+                known = "new is known of them" if reflector.objects else "is known of them"
+                log.warning("%s cannot be watched, so nothing %s: %s", plural, known, why)
                 responded.set()
 
-        reflector = Reflector(self.client, kind, handle, self.random, on_error=on_error)
+        reflector = Reflector(self.client, kind, handle, self.random, on_error=on_error, served=self.served)
         self.reflectors.append(reflector)
 
         async def follow() -> None:
@@ -112,6 +125,7 @@ class Watches:
                     await reflector.run()
             finally:
                 self.reflectors.remove(reflector)
+                self.unwatched.pop(name, None)
 
         assert self._nursery is not None
         self._nursery.start_soon(follow, name=f"watch of {kind.plural}")

@@ -189,7 +189,7 @@ class EventRecorder:
             namespace=metadata.namespace,
             name=metadata.name,
             uid=metadata.uid,
-            api_version="scheduling.k8s.io/v1alpha2",
+            api_version=event.api_version,
             resource_version=metadata.resource_version,
         )
         self._record_about(group, event)

@@ -58,6 +58,8 @@ class PodGroupEvent:
     """An event about a pod group, recorded as ``v1``."""
 
     group: PodGroup
+    api_version: str
+    """The one in which the server serves the group."""
     type: EventType
     reason: str
     note: str
