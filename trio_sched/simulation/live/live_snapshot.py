@@ -16,6 +16,7 @@ from trio_sched.kube_client.decoding.decoding import Page
 from trio_sched.kube_client.errors import Forbidden, NotFound, Unauthorized
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.verbs import list_pages
+from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.simulation.live.cluster_snapshot import PRIORITY_CLASSES, ClusterSnapshot
@@ -82,6 +83,10 @@ class LiveListing:
     notes: list[str] = field(factory=list, init=False)
     hidden: dict[str, str] = field(factory=dict, init=False)
     """The kinds that could not be listed, with their plural names."""
+    _served: ServedVersions = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._served = ServedVersions(self.client)
 
     async def pods(self) -> list[Pod]:
         """All pods that have not finished.
@@ -161,5 +166,9 @@ class LiveListing:
             if left:
                 self.begin(f"listing {kind.plural}: {left:,} left")
 
-        await list_pages(self.client, kind, take)
+        async def read(served: Kind[Any]) -> None:
+            found.clear()
+            await list_pages(self.client, served, take)
+
+        await self._served.use(kind, read)
         return found
