@@ -236,3 +236,21 @@ def test_a_cluster_that_cannot_be_reached_is_told_with_its_address(tmp_path: Pat
     path.write_text(json.dumps(simulator.kubeconfig()))
     assert main(["simulate", "--kubeconfig", str(path)]) == ExitCode.FAILURE
     assert "http://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_what_an_older_or_newer_server_lists_has_the_shape_that_the_simulator_takes() -> None:
+    def objects(plural: str, version: str, spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+        resource = next(one for one in live_cluster._RESOURCES if one.plural == plural)
+        shape = next(one for one in resource.versions if one.name == version)
+        lacking: list[str] = []
+        body = json.dumps({"items": [{"metadata": {"name": "x"}, "spec": spec}]}).encode()
+        return list(live_cluster._objects(resource, shape, body, lacking)), lacking
+
+    (claim,), _ = objects("resourceclaims", "v1beta1", {"devices": {"requests": [{"name": "r", "count": 2}]}})
+    assert claim["apiVersion"] == "resource.k8s.io/v1"
+    assert claim["spec"] == {"devices": {"requests": [{"name": "r", "exactly": {"count": 2}}]}}
+    (group,), _ = objects("podgroups", "v1beta1", {"disruptionMode": {"all": {}}})
+    assert (group["apiVersion"], group["spec"]) == ("scheduling.k8s.io/v1alpha2", {"disruptionMode": "PodGroup"})
+    none, lacking = objects("devicetaintrules", "v1alpha3", {"deviceSelector": {"deviceClassName": "c"}})
+    assert none == []
+    assert "deviceClassName is not evaluated" in lacking[0]

@@ -16,6 +16,7 @@ from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import Expired, Forbidden, NotFound, Unauthorized
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.kube_client.versions.api_versions import DEVICES, SCHEDULING, VERSIONED, ApiVersion
 from trio_sched.simulator.manifests.manifests import Manifest
 
 _PAGE: Final = 500
@@ -30,8 +31,8 @@ class _Resource:
     kind: str = ""
     """Empty: as the responses to lists say."""
     group: str = ""
-    versions: tuple[str, ...] = ("v1",)
-    """The best first."""
+    version: str = "v1"
+    """The one whose shape the simulator is given."""
     required: bool = False
     is_custom: bool = False
 
@@ -40,17 +41,23 @@ class _Resource:
         """What it is called in texts."""
         return f"{self.plural}.{self.group}" if self.is_custom else self.plural
 
+    @property
+    def versions(self) -> tuple[ApiVersion, ...]:
+        """Those that are tried, the best first."""
+        row = None if self.is_custom else VERSIONED.get((self.group, self.plural))
+        return (ApiVersion(self.version),) if row is None else row.versions
+
     def path(self, version: str) -> str:
         """Where all of them are listed in *version*."""
         return f"/apis/{self.group}/{version}/{self.plural}" if self.group else f"/api/{version}/{self.plural}"
 
-    def api_version(self, version: str) -> str:
-        """``apiVersion`` of the objects in *version*."""
-        return f"{self.group}/{version}" if self.group else version
+    @property
+    def api_version(self) -> str:
+        """``apiVersion`` of the objects that the simulator is given."""
+        return f"{self.group}/{self.version}" if self.group else self.version
 
 
 _STORAGE: Final = "storage.k8s.io"
-_DEVICES: Final = ("v1", "v1beta2", "v1beta1")
 _RESOURCES: Final = (
     _Resource(plural="pods", kind="Pod", required=True),
     _Resource(plural="nodes", kind="Node", required=True),
@@ -69,22 +76,20 @@ _RESOURCES: Final = (
     _Resource(plural="jobs", kind="Job", group="batch"),
     _Resource(plural="cronjobs", kind="CronJob", group="batch"),
     _Resource(plural="poddisruptionbudgets", kind="PodDisruptionBudget", group="policy"),
-    _Resource(plural="priorityclasses", kind="PriorityClass", group="scheduling.k8s.io"),
+    _Resource(plural="priorityclasses", kind="PriorityClass", group=SCHEDULING),
     _Resource(plural="runtimeclasses", kind="RuntimeClass", group="node.k8s.io"),
     _Resource(plural="storageclasses", kind="StorageClass", group=_STORAGE),
     _Resource(plural="csinodes", kind="CSINode", group=_STORAGE),
     _Resource(plural="csidrivers", kind="CSIDriver", group=_STORAGE),
     _Resource(plural="csistoragecapacities", kind="CSIStorageCapacity", group=_STORAGE),
     _Resource(plural="volumeattachments", kind="VolumeAttachment", group=_STORAGE),
-    _Resource(plural="resourceclaims", kind="ResourceClaim", group="resource.k8s.io", versions=_DEVICES),
-    _Resource(
-        plural="resourceclaimtemplates", kind="ResourceClaimTemplate", group="resource.k8s.io", versions=_DEVICES
-    ),
-    _Resource(plural="resourceslices", kind="ResourceSlice", group="resource.k8s.io", versions=_DEVICES),
-    _Resource(plural="deviceclasses", kind="DeviceClass", group="resource.k8s.io", versions=_DEVICES),
-    _Resource(plural="devicetaintrules", kind="DeviceTaintRule", group="resource.k8s.io", versions=("v1beta2",)),
-    _Resource(plural="podgroups", kind="PodGroup", group="scheduling.k8s.io", versions=("v1alpha2",)),
-    _Resource(plural="workloads", kind="Workload", group="scheduling.k8s.io", versions=("v1alpha2",)),
+    _Resource(plural="resourceclaims", kind="ResourceClaim", group=DEVICES),
+    _Resource(plural="resourceclaimtemplates", kind="ResourceClaimTemplate", group=DEVICES),
+    _Resource(plural="resourceslices", kind="ResourceSlice", group=DEVICES),
+    _Resource(plural="deviceclasses", kind="DeviceClass", group=DEVICES),
+    _Resource(plural="devicetaintrules", kind="DeviceTaintRule", group=DEVICES, version="v1beta2"),
+    _Resource(plural="podgroups", kind="PodGroup", group=SCHEDULING, version="v1alpha2"),
+    _Resource(plural="workloads", kind="Workload", group=SCHEDULING, version="v1alpha2"),
 )
 """What the scheduler, the plugins of Kubernetes and the simulated controllers look at."""
 _LISTED_ANYWAY: Final = frozenset((one.group, one.plural) for one in _RESOURCES)
@@ -109,7 +114,7 @@ class _Items(msgspec.Struct):
     items: list[dict[str, Any]] | None = None
 
 
-_Lists = list[tuple[_Resource, str, bytes]]
+_Lists = list[tuple[_Resource, ApiVersion, bytes]]
 """Responses, each with what it lists and in which version."""
 
 
@@ -141,14 +146,14 @@ class LiveCluster:
         """
         if self._lists is None:
             custom = {
-                _Resource(plural=kind.plural, group=kind.group, versions=(kind.version,), is_custom=True)
+                _Resource(plural=kind.plural, group=kind.group, version=kind.version, is_custom=True)
                 for kind in watched
                 if (kind.group, kind.plural) not in _LISTED_ANYWAY
             }
-            in_order = tuple(sorted(custom, key=lambda one: (one.name, one.versions)))
+            in_order = tuple(sorted(custom, key=lambda one: (one.name, one.version)))
             self._lists = trio.run(self._list, begin, in_order)
         definitions = (Manifest(msgspec.json.decode(one)) for one in self._definitions)
-        return [*definitions, *(Manifest(fields) for one in self._lists for fields in _objects(*one))]
+        return [*definitions, *(Manifest(fields) for one in self._lists for fields in _objects(*one, self.lacking))]
 
     async def _list(self, begin: Callable[[str], None], custom: tuple[_Resource, ...]) -> _Lists:
         lists: dict[_Resource, _Lists] = {}
@@ -195,7 +200,7 @@ class LiveCluster:
         return []
 
 
-async def _listed(client: KubeClient, resource: _Resource, version: str, begin: Callable[[str], None]) -> _Lists:
+async def _listed(client: KubeClient, resource: _Resource, version: ApiVersion, begin: Callable[[str], None]) -> _Lists:
     """The responses to one list.
 
     Raises:
@@ -203,7 +208,7 @@ async def _listed(client: KubeClient, resource: _Resource, version: str, begin: 
         ConnectionFailed: there is no complete response.
     """
     lists: _Lists = []
-    path, token = resource.path(version), ""
+    path, token = resource.path(version.name), ""
     begin(f"listing {resource.name}")
     while True:
         query = urlencode({"limit": _PAGE, **({"continue": token} if token else {})})
@@ -215,7 +220,7 @@ async def _listed(client: KubeClient, resource: _Resource, version: str, begin: 
             lists, token = [], ""  # the list took longer than the server keeps its versions: the next is of one piece
             body = await client.call(b"GET", path.encode(), headers=client.list_headers)
         metadata = _decoded(body, path, _LIST).metadata
-        lists.append((resource, resource.api_version(version), body))
+        lists.append((resource, version, body))
         token = metadata.continue_ or ""
         if not token:
             return lists
@@ -223,12 +228,20 @@ async def _listed(client: KubeClient, resource: _Resource, version: str, begin: 
             begin(f"listing {resource.name}: {metadata.remaining_item_count:,} left")
 
 
-def _objects(resource: _Resource, api_version: str, body: bytes) -> Iterator[dict[str, Any]]:
+def _objects(resource: _Resource, version: ApiVersion, body: bytes, lacking: list[str]) -> Iterator[dict[str, Any]]:
     listed = _decoded(body, resource.name, _ITEMS)
     kind = resource.kind or listed.kind.removesuffix("List")
     for fields in listed.items or ():
+        try:
+            shaped = fields if version.read is None else version.read(fields)
+        except msgspec.ValidationError as problem:
+            text = f"one of the {resource.name} is left out: {problem}"
+            if text not in lacking:
+                lacking.append(text)
+            continue
         # The items of a list do not say what they are.
-        yield {"apiVersion": api_version, "kind": kind, **fields}
+        named = {"apiVersion": resource.api_version, "kind": kind}
+        yield {**named, **shaped, "apiVersion": resource.api_version}
 
 
 _S = TypeVar("_S")
