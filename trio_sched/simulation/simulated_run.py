@@ -92,6 +92,8 @@ class Plan:
     seed: int
     begins: datetime
     """The cluster's time at the beginning."""
+    kubernetes_version: str = "1.36"
+    """Of the API server."""
     for_seconds: float | None = None
     """How long, in the cluster's time; None for until it is idle."""
     explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
@@ -152,7 +154,9 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
         ManifestError: an object is refused.
         TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
     """
-    server = ApiServer(trio_clock(plan.begins), plan.seed, history_limit=_HISTORY)
+    server = ApiServer(
+        trio_clock(plan.begins), plan.seed, history_limit=_HISTORY, kubernetes_version=plan.kubernetes_version
+    )
     doubtful = DoubtfulProvisioners.among(plan.manifests)  # what is stored of them has no kind any more
     arrivals = _populate(server, plan)
     own_claims = OwnClaims(server.store) if plan.explains_placements else None
@@ -241,7 +245,8 @@ async def serve_until_signal(
         OSError: the address cannot be listened on.
         TrioSchedError: the daemon cannot run so, possibly in an exception group.
     """
-    server, stop = ApiServer(trio_clock(plan.begins), plan.seed), trio.Event()
+    server = ApiServer(trio_clock(plan.begins), plan.seed, kubernetes_version=plan.kubernetes_version)
+    stop = trio.Event()
     arrivals = _populate(server, plan)
     async with trio.open_nursery() as serving:
         await serving.start(stop_on_signal, stop)

@@ -487,6 +487,7 @@ async def virtual_cluster(
     scheduler: bool = True,
     begins: datetime = EPOCH_OF_TESTS,
     seed: int = 0,
+    kubernetes_version: str = "1.36",
     real_seconds: float = REAL_SECONDS,
     real_clock: Callable[[], float] = time.perf_counter,
     hook_seconds: float | None = None,
@@ -519,6 +520,7 @@ async def virtual_cluster(
         begins: the cluster's time at the beginning, which ``handle.wall_seconds()`` tells, with a time zone; by default
             midnight of 1 January 2026 in UTC.
         seed: of all random choices; equal seeds give equal runs.
+        kubernetes_version: of the API server, ``1.31`` to ``1.37``: which versions of which kinds it serves.
         real_seconds: how long the cluster may be busy, by *real_clock*, between two calls of the test; an endless loop
             would never end a test on a clock that jumps.
         real_clock: the clock for that, in seconds.
@@ -535,7 +537,8 @@ async def virtual_cluster(
         HookNeverReturned: a call of a hook was interrupted.
         PluginError: a plugin is missing or cannot be used.
         ConfigError: the configuration is not valid.
-        ValueError: *begins* has no time zone, a failure policy is none, or *trace_plugins* chooses no pods.
+        ValueError: *begins* has no time zone, there is no such version of Kubernetes, a failure policy is none, or
+            *trace_plugins* chooses no pods.
     """
     if begins.utcoffset() is None:
         raise ValueError(f"begins={begins!r} has no time zone; add tzinfo=UTC for instance")
@@ -544,7 +547,7 @@ async def virtual_cluster(
     settings = with_plugin_flags(settings, failure_policies or {}, trace_plugins)
     if record:
         settings = evolve(settings, recording=RecordingSettings(folder=Path(record)))
-    api = ApiServer(now=trio_clock(begins.astimezone(UTC)), seed=seed)
+    api = ApiServer(now=trio_clock(begins.astimezone(UTC)), seed=seed, kubernetes_version=kubernetes_version)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")
     traced = None

@@ -4,7 +4,6 @@ from io import StringIO
 import pytest
 from simulator_api import Json
 
-from trio_sched.simulator.conversion.old_versions import in_current_version
 from trio_sched.simulator.manifests.manifest_checks import CheckedManifests
 from trio_sched.simulator.manifests.scenario import load_manifests
 
@@ -33,30 +32,6 @@ def test_an_empty_selector_of_an_old_budget_selects_nothing() -> None:
     assert load(old).manifests[0].fields["spec"] == {"minAvailable": 1}
     old["spec"]["selector"] = SELECTOR
     assert load(old).manifests[0].fields["spec"]["selector"] == SELECTOR
-
-
-def test_devices_and_claims_get_the_shape_of_today() -> None:
-    request = {"name": "r", "deviceClassName": "gpu", "count": 2}
-    either = {"name": "e", "deviceClassName": "", "firstAvailable": [{"name": "a", "deviceClassName": "gpu"}]}
-    claim = dumped("resource.k8s.io/v1beta1", "ResourceClaim", spec={"devices": {"requests": [request, either]}})
-    device = {"name": "gpu-0", "basic": {"attributes": {"model": {"string": "a"}}}}
-    spec = {"driver": "d.test", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "n", "devices": [device]}
-    found = {
-        one.fields["kind"]: one.fields
-        for one in load(claim, dumped("resource.k8s.io/v1beta1", "ResourceSlice", spec=spec)).manifests
-    }
-    exact, first = found["ResourceClaim"]["spec"]["devices"]["requests"]
-    assert exact["exactly"]["deviceClassName"] == "gpu"
-    assert exact["exactly"]["count"] == 2
-    assert first["firstAvailable"][0]["deviceClassName"] == "gpu"
-    assert found["ResourceSlice"]["spec"]["devices"] == [{"name": "gpu-0", "attributes": {"model": {"string": "a"}}}]
-
-
-@pytest.mark.parametrize("spec", [None, 5, [], {"devices": 5}, {"devices": {"requests": 5}}, {"devices": [5]}])
-def test_whatever_has_another_type_is_left_to_the_checks(spec: object) -> None:
-    for kind in ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"):
-        old = {"apiVersion": "resource.k8s.io/v1beta1", "kind": kind, "spec": spec}
-        assert in_current_version(old) == {**old, "apiVersion": "resource.k8s.io/v1"}
 
 
 def test_kinds_that_are_gone_are_counted() -> None:

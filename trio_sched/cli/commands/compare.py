@@ -102,6 +102,7 @@ def compare(
     output: str,
     every_pod: bool,
     seed: int,
+    kubernetes_version: str,
     for_seconds: float | None,
     begins: datetime | None,
     failure_policies: str,
@@ -125,6 +126,7 @@ def compare(
             feature_gates=feature_gates,
             own_flags=[f"--plugin-failure-policy={failure_policies}"] if failure_policies else [],
             seed=seed,
+            kubernetes_version=kubernetes_version,
             for_seconds=for_seconds,
             begins=begins or datetime.now(UTC),
             output=output,
@@ -140,6 +142,7 @@ def compared(
     feature_gates: str,
     own_flags: Sequence[str],
     seed: int,
+    kubernetes_version: str,
     for_seconds: float | None,
     begins: datetime,
     output: str,
@@ -155,6 +158,7 @@ def compared(
         feature_gates: as the option says them.
         own_flags: more flags of the daemon.
         seed: of what chance decides.
+        kubernetes_version: of the API server.
         for_seconds: how long, in the cluster's time; None: until it is settled.
         begins: the cluster's time at the beginning.
         output: how to show it.
@@ -176,7 +180,13 @@ def compared(
             manifests = read(scheduler_names(settings), say, progress.begin, watched)
             check(manifests)
             plan = Plan(
-                settings=settings, manifests=manifests, seed=seed, begins=begins, for_seconds=for_seconds, say=say
+                settings=settings,
+                manifests=manifests,
+                seed=seed,
+                kubernetes_version=kubernetes_version,
+                begins=begins,
+                for_seconds=for_seconds,
+                say=say,
             )
             plans.append(plan)
         progress.begin("pods decided on")

@@ -23,6 +23,7 @@ from trio_sched.go.durations import parse_duration
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
 from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.simulated_run import EMBEDDED
+from trio_sched.simulator.storage.kubernetes_versions import UnknownKubernetesVersion, minor_version
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +60,14 @@ def read_duration(_context: click.Context, _option: click.Parameter, text: str |
     return seconds
 
 
+def _read_version(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
+    try:
+        minor_version(text)
+    except UnknownKubernetesVersion as error:
+        raise click.BadParameter(str(error)) from error
+    return text
+
+
 _OPTIONS: Final = (
     click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,..."),
     click.option(
@@ -67,6 +76,14 @@ _OPTIONS: Final = (
         default=0,
         show_default=True,
         help="Where chance comes from; the same seed, the same placements.",
+    ),
+    click.option(
+        "--kubernetes-version",
+        metavar="1.31..1.37",
+        default="1.36",
+        show_default=True,
+        callback=_read_version,
+        help="The version of the API server: which versions of which kinds it serves.",
     ),
     click.option(
         "--for",
@@ -93,7 +110,7 @@ _OPTIONS: Final = (
 
 
 def simulation_options(command: F) -> F:
-    """Add the options of every simulation: ``--feature-gates``, ``--seed``, ``--for``, ``--begin`` and policies."""
+    """Add the options of every simulation: gates, seed, version, duration, beginning and policies."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -116,7 +116,7 @@ def _answer(options: dict[str, Any], find: Callable[[_Asked], Answer]) -> ExitCo
     config, output = options.pop("config"), options.pop("output")
     gates, seed, policies = options.pop("feature_gates"), options.pop("seed"), options.pop("failure_policies")
     expected, every_pod, for_seconds = options.pop("token"), options.pop("every_pod"), options.pop("for_seconds")
-    begins = options.pop("begins") or datetime.now(UTC)
+    begins, version = options.pop("begins") or datetime.now(UTC), options.pop("kubernetes_version")
     with one_error():
         cluster = cluster_of(options, current_context=True)
         selection = selection_of(options)
@@ -127,7 +127,14 @@ def _answer(options: dict[str, Any], find: Callable[[_Asked], Answer]) -> ExitCo
             watched = kinds_that_plugins_watch([settings]) if cluster.live else ()
             manifests = cluster.load(scheduler_names(settings), begin=progress.begin, watched=watched)
             token = _token(manifests, expected)
-            plan = Plan(settings=settings, manifests=manifests, seed=seed, begins=begins, for_seconds=for_seconds)
+            plan = Plan(
+                settings=settings,
+                manifests=manifests,
+                seed=seed,
+                kubernetes_version=version,
+                begins=begins,
+                for_seconds=for_seconds,
+            )
             asked = _Asked(
                 plan=plan,
                 progress=progress,
@@ -373,6 +380,7 @@ def config(new: Path, **options: Any) -> int:
             own_flags=[f"--plugin-failure-policy={policies}"] if policies else [],
             feature_gates=options["feature_gates"],
             seed=options["seed"],
+            kubernetes_version=options["kubernetes_version"],
             for_seconds=options["for_seconds"],
             begins=options["begins"] or datetime.now(UTC),
             output=options["output"],

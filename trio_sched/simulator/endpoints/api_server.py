@@ -29,17 +29,19 @@ from trio_sched.simulator.endpoints.writing import (
     patch_object,
     update_object,
 )
-from trio_sched.simulator.errors.status_errors import ApiError, path_not_found
+from trio_sched.simulator.errors.status_errors import ApiError, PageNotFound
 from trio_sched.simulator.errors.targets import Target
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.bootstrap_objects import create_bootstrap_objects
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.clock import Clock, wall_clock
 from trio_sched.simulator.storage.cluster_state import ClusterState
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_MINOR, minor_version
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
 
 _encode = msgspec.json.Encoder().encode
 
+_PLAIN_TEXT: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
 _NO_HEADERS: Mapping[str, str] = {}
 _GZIP_THRESHOLD_BYTES = 128 * 1024
 _RETURNS_DELETED = frozenset(
@@ -70,6 +72,10 @@ class ApiServer:
         watch_backlog_limit: how many events may wait for the reader of a watch before it is cut.
         users: bearer token → (user name, groups) for token reviews; ``None`` accepts every token.
         allows: decides access reviews, given their ``spec``; everything is allowed by default.
+        kubernetes_version: of the API that is served: ``1.33``.
+
+    Raises:
+        UnknownKubernetesVersion: it is none of those that there are.
     """
 
     now: Clock = wall_clock
@@ -78,6 +84,7 @@ class ApiServer:
     watch_backlog_limit: int = 200_000
     users: Mapping[str, tuple[str, Sequence[str]]] | None = None
     allows: Callable[[Json], bool] = field(default=lambda _spec: True, kw_only=True)
+    kubernetes_version: str = field(default=f"1.{DEFAULT_MINOR}", kw_only=True)
     faults: Faults = field(factory=Faults, init=False)
     state: ClusterState = field(init=False)
     _access: AccessRules = field(init=False)
@@ -89,6 +96,7 @@ class ApiServer:
         self.state = ClusterState(
             ObjectStore(self.history_limit), self.now, random.Random(self.seed), self.watch_backlog_limit
         )
+        self.state.types.minor = minor_version(self.kubernetes_version)
         self._access = AccessRules(users=self.users, allows=self.allows)
         create_bootstrap_objects(self.state)
 
@@ -125,6 +133,18 @@ class ApiServer:
         self._cut_streams()
         if lose_history:
             self.compact()
+
+    def change_version(self, kubernetes_version: str) -> None:
+        """Serve the API of another version from now on, as after an upgrade or a downgrade; cuts all watches.
+
+        What is stored stays, also where it is not served any more.
+
+        Raises:
+            UnknownKubernetesVersion: it is none of those that there are.
+        """
+        self.state.types.minor = minor_version(kubernetes_version)
+        self.kubernetes_version = kubernetes_version
+        self._cut_streams()
 
     def compact(self) -> None:
         """Drop all history; watches that are open go on."""
@@ -274,7 +294,7 @@ class ApiServer:
         if (healthy := discovery.health(path, verbose="verbose" in request.parameters)) is not None:
             return Response(200, healthy, {"content-type": "text/plain; charset=utf-8"})
         if path == "/version":
-            return Response(200, _encode(discovery.VERSION))
+            return Response(200, _encode(discovery.server_version(types.minor)))
         if path == "/openapi/v2":
             return Response(200, openapi_v2.openapi_v2_document(types), {"content-type": openapi_v2.MEDIA_TYPE})
         found: Json | None = None
@@ -300,7 +320,7 @@ class ApiServer:
             case _:
                 pass
         if found is None:
-            raise path_not_found()
+            raise PageNotFound()
         return Response(200, _encode(found))
 
 
@@ -313,6 +333,8 @@ def _is_resource_request(request: Request) -> bool:
 
 
 def _refusal(error: ApiError) -> Response:
+    if isinstance(error, PageNotFound):
+        return Response(error.code, b"404 page not found\n", _PLAIN_TEXT)
     retry = (error.details or {}).get("retryAfterSeconds")
     if retry is None:
         return Response(error.code, error.body())

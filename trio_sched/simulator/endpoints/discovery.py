@@ -1,28 +1,37 @@
 """Discovery: the groups, versions and resources that are served, and the server's version."""
 
+from typing import Final
+
 from trio_sched.simulator.endpoints.reviews import REVIEW_TYPES, ReviewType
 from trio_sched.simulator.endpoints.subresources.table import SUBRESOURCES
 from trio_sched.simulator.raw_objects import Json
+from trio_sched.simulator.storage.kubernetes_versions import git_version
 from trio_sched.simulator.storage.resource_types import ALL_VERBS, ResourceType, TypeRegistry
 
-VERSION: Json = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.2",
-    "gitCommit": "0000000000000000000000000000000000000000",
-    "gitTreeState": "clean",
-    "buildDate": "2026-01-01T00:00:00Z",
-    "goVersion": "go1.26.0",
-    "compiler": "gc",
-    "platform": "linux/amd64",
-}
-
-
+_EMULATION_SINCE: Final = 33
 _HEALTH_CHECKS = ("ping", "log", "etcd")
+
+
+def server_version(minor: int) -> Json:
+    """The answer to ``/version`` of a server of the *minor* version."""
+    emulation = {
+        "emulationMajor": "1",
+        "emulationMinor": f"{minor}",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": f"{minor - 1}",
+    }
+    return {
+        "major": "1",
+        "minor": f"{minor}",
+        **(emulation if minor >= _EMULATION_SINCE else {}),
+        "gitVersion": git_version(minor),
+        "gitCommit": "0000000000000000000000000000000000000000",
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": "go1.26.0",
+        "compiler": "gc",
+        "platform": "linux/amd64",
+    }
 
 
 def health(path: str, *, verbose: bool) -> bytes | None:

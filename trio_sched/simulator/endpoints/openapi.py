@@ -10,10 +10,9 @@ from zlib import crc32
 import msgspec
 
 from trio_sched.simulator.raw_objects import Json
+from trio_sched.simulator.storage.kubernetes_versions import git_version
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
 from trio_sched.simulator.validation.meta.shapes import fields_of, raw_table
-
-_INFO = {"title": "Kubernetes", "version": "v1.36.2"}
 
 
 def openapi_index(types: TypeRegistry) -> Json:
@@ -21,7 +20,7 @@ def openapi_index(types: TypeRegistry) -> Json:
     paths = {}
     custom = [(one.collection, one.version, one.schema.keywords) for one in types if one.schema is not None]
     # kubectl caches the document as long as the hash stays the same.
-    digest = f"{sum(1 for _ in types):X}-{crc32(msgspec.json.encode(custom)):X}"
+    digest = f"{types.minor:X}-{sum(1 for _ in types):X}-{crc32(msgspec.json.encode(custom)):X}"
     for group, versions in types.groups().items():
         for version in versions:
             path = f"apis/{group}/{version}" if group else f"api/{version}"
@@ -44,7 +43,8 @@ def openapi_document(types: TypeRegistry, group: str, version: str) -> Json | No
             "put": _operation(resource, "put"),
             "patch": _operation(resource, "patch"),
         }
-    return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": _schemas(resources)}}
+    info = {"title": "Kubernetes", "version": git_version(types.minor)}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": _schemas(resources)}}
 
 
 _SCALARS: Final[dict[str, Json]] = {

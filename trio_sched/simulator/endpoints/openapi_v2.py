@@ -6,6 +6,7 @@ under the kind Namespace, whatever the list holds.
 Source: the field numbers of ``openapi.v2.Document`` (gnostic).
 """
 
+from trio_sched.simulator.storage.kubernetes_versions import git_version
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -24,7 +25,7 @@ _ANY_YAML = 2
 def openapi_v2_document(types: TypeRegistry) -> bytes:
     """The answer to ``/openapi/v2``: the patch operation of every resource."""
     paths = b"".join(_field(_PATHS_PATH, _path(resource)) for resource in types)
-    info = _field(_INFO_TITLE, b"Kubernetes") + _field(_INFO_VERSION, b"v1.36.2")
+    info = _field(_INFO_TITLE, b"Kubernetes") + _field(_INFO_VERSION, git_version(types.minor).encode())
     return _field(_DOCUMENT_SWAGGER, b"2.0") + _field(_DOCUMENT_INFO, info) + _field(_DOCUMENT_PATHS, paths)
 
 

@@ -1,7 +1,7 @@
 """From the method and path of a request to its target."""
 
 from trio_sched.simulator.endpoints.subresources.table import SUBRESOURCES
-from trio_sched.simulator.errors.status_errors import method_not_allowed, path_not_found
+from trio_sched.simulator.errors.status_errors import PageNotFound, method_not_allowed, path_not_found
 from trio_sched.simulator.errors.targets import Target
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
 
@@ -25,12 +25,14 @@ def resolve(types: TypeRegistry, method: str, path: str) -> Target:
     elif len(parts) > 4 and parts[1] == "apis":
         group, version, rest = parts[2], parts[3], parts[4:]
     else:
-        raise path_not_found()
+        raise PageNotFound()
     namespace = ""
     # /namespaces/<name>/<subresource> is about the namespace, /namespaces/<name>/<plural> about what is in it.
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
         namespace, rest = rest[1], rest[2:]
     resource = types.find(group, version, rest[0])
+    if resource is None and not types.serves_version(group, version):
+        raise PageNotFound()
     if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
         raise path_not_found()
     name = rest[1] if len(rest) > 1 else ""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from trio_sched.simulator.conversion.other_versions import from_stored
+from trio_sched.simulator.conversion.other_versions import from_stored, shape_of
 from trio_sched.simulator.printers.tables import table_columns, table_row
 from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, ChangeType, StoredObject
@@ -130,6 +130,7 @@ class TableView:
 
     def __init__(self, resource: ResourceType, include: str, now: datetime) -> None:
         self._resource, self._include, self._now = resource, include, now
+        self._objects = OtherVersionView(resource) if shape_of(resource) is not None else PlainView(resource)
         self._columns = table_columns(resource)
 
     def one(self, stored: StoredObject) -> bytes:
@@ -151,7 +152,7 @@ class TableView:
         for stored in items:
             row: Json = {"cells": table_row(self._resource, stored.fields, self._now)}
             if self._include == "Object":
-                row["object"] = msgspec.Raw(self._resource.prefix + stored.tail)
+                row["object"] = msgspec.Raw(self._objects.one(stored))
             elif self._include != "None":
                 row["object"] = partial_metadata(stored)
             rows.append(row)

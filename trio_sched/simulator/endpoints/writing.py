@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from trio_sched.go.text import shortened
-from trio_sched.simulator.conversion.other_versions import from_stored, to_stored
+from trio_sched.simulator.conversion.other_versions import as_checked, as_stored, from_stored
 from trio_sched.simulator.endpoints.duplicate_fields import duplicate_fields
 from trio_sched.simulator.endpoints.messages import Request
 from trio_sched.simulator.endpoints.negotiation import (
@@ -63,8 +63,8 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
     _check_kind(resource, fields)
     if request.parameters.get("fieldValidation") in ("Strict", "Warn"):  # only these are worth a second reading
         _check_duplicates(resource, request)
-    fields = understood(resource, fields, request)
-    return to_stored(resource, fields)
+    fields = understood(resource, as_checked(resource, fields), request)
+    return as_stored(resource, fields)
 
 
 def _check_duplicates(resource: ResourceType, request: Request) -> None:
@@ -180,15 +180,15 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
             raise _invalid_patch_options(problem)
         if not isinstance(patch, dict):
             raise bad_request("the request's body is no object")
-        patch = to_stored(resource, _applied(target, patch))
+        patch = as_stored(resource, _applied(target, patch))
         return apply_configuration(state, target, patch, manager, force=request.flag("force"), dry_run=request.dry_run)
     stored = require(state, resource, target.namespace, target.name)
     current = _shown(resource, stored)
     fields = patched(resource, target.name, current, patch, kind)
     if kind != STRATEGIC_MERGE_PATCH:
         _check_patched_kind(resource, fields)
-    fields = understood(resource, fields, request, partial(_unfit_patch, fields))
-    fields = to_stored(resource, fields)
+    fields = understood(resource, as_checked(resource, fields), request, partial(_unfit_patch, fields))
+    fields = as_stored(resource, fields)
     _check_identity(target, fields)
     if fields["metadata"].get("uid") not in (None, "", stored.fields["metadata"]["uid"]):
         immutable = bad_value("metadata.uid", fields["metadata"]["uid"], "field is immutable")
@@ -210,7 +210,7 @@ def _applied(target: Target, configuration: Json) -> Json:
     if (kind, api_version) != (resource.kind, resource.api_version):
         group, _, version = str(api_version or "").rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={shortened(str(kind or ''))}")
-    decoded = _decoded(resource, configuration)
+    decoded = _decoded(resource, as_checked(resource, configuration))
     for wrong in decoded.wrong:
         raise unusable(target, f".{wrong.path}: {wrong.text}")
     for unknown in decoded.unknown:

@@ -62,8 +62,15 @@ def not_found(resource: ResourceType, name: str) -> ApiError:
 
 
 def path_not_found() -> ApiError:
-    """Nothing is served under this path."""
+    """The version of the group that is asked has no such resource."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+class PageNotFound(ApiError):
+    """Nothing is served under this path, not even another resource; servers up to 1.37 answer so in plain text."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found", {})
 
 
 def already_exists(resource: ResourceType, name: str) -> ApiError:

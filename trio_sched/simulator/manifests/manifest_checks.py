@@ -11,7 +11,7 @@ from attrs import define, field
 from trio_sched.errors import nearest_name
 from trio_sched.go.text import shortened
 from trio_sched.simulator.conversion.old_versions import in_current_version
-from trio_sched.simulator.conversion.other_versions import to_stored
+from trio_sched.simulator.conversion.other_versions import as_checked, as_stored
 from trio_sched.simulator.manifests.manifest_files import FoundFiles
 from trio_sched.simulator.manifests.manifests import KUBERNETES_GROUPS, Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.manifests.shared_parts import part_sharer
@@ -157,6 +157,7 @@ class _Checker:
         if resource is None:
             self._unknown(manifest)
             return
+        manifest.fields = as_checked(resource, manifest.fields)
         if not self._decode(manifest, resource):
             return
         metadata = manifest.fields["metadata"]
@@ -164,7 +165,7 @@ class _Checker:
             metadata.pop("namespace", None)
         elif not metadata.get("namespace"):
             metadata["namespace"] = "default"
-        manifest.fields = to_stored(resource, manifest.fields)
+        manifest.fields = as_stored(resource, manifest.fields)
         rules = rules_of(resource)
         named = metadata if metadata.get("name") else {**metadata, "name": f"{metadata.get('generateName') or ''}xxxxx"}
         found = metadata_problems(resource.plural, named)

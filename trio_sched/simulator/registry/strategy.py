@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from trio_sched.simulator.admission import admin_access, admission, pod_security
 from trio_sched.simulator.admission.limit_ranges import check_limits
@@ -248,13 +248,20 @@ _RULES: dict[str, Strategy] = {
 
 
 _NO_RULES = Strategy()
+_OF_1_37 = evolve(_RULES["podgroups.scheduling.k8s.io"], change_problems=pod_groups.resizable_pod_group_changes)
+_IN_VERSIONS = {
+    ("scheduling.k8s.io/v1alpha3", "PodGroup"): _OF_1_37,
+    ("scheduling.k8s.io/v1beta1", "PodGroup"): _OF_1_37,
+}
+"""Where the rules depend on the version that a request is about."""
 
 
 def rules_of(resource: ResourceType) -> Strategy:
     """How objects of *resource* are treated."""
     schema = resource.schema
     if schema is None:
-        return _RULES.get(resource.qualified) or _RULES.get(resource.collection, _NO_RULES)
+        own = _IN_VERSIONS.get((resource.api_version, resource.kind)) or _RULES.get(resource.qualified)
+        return own or _RULES.get(resource.collection, _NO_RULES)
     return Strategy(
         defaults=schema.fill_defaults,
         problems=schema.problems,

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_MINOR, NEWEST_MINOR
 from trio_sched.simulator.validation.apiextensions.custom_schemas import Schema, compile_schema
 from trio_sched.simulator.validation.meta.shapes import message_of_kind
 
@@ -35,7 +36,9 @@ class ResourceType:
         schema: what the fields of a custom resource may be, if its definition says that.
         printed_columns: for custom ones, what their tables show, as their definition has it.
         scale_paths: for custom ones, where the wanted and the actual number of replicas and the selector stand.
-        message: the message that its objects are, see `validation.shapes`.
+        since: the first minor version of Kubernetes that serves it.
+        until: the last one.
+        message: the message that its objects are, see `validation.shapes`, or another that is alike.
         collection: the collection of the store that holds these objects.
         has_status: status is written through a subresource of its own.
     """
@@ -57,6 +60,8 @@ class ResourceType:
     schema: Schema | None = field(default=None, repr=False)
     scale_paths: ScalePaths | None = None
     printed_columns: tuple[dict[str, Any], ...] = ()
+    since: int = 0
+    until: int = NEWEST_MINOR
     api_version: str = field(init=False)
     message: str = field(init=False)
     qualified: str = field(init=False)
@@ -70,7 +75,8 @@ class ResourceType:
 
     @message.default
     def _message(self) -> str:
-        return message_of_kind(self.api_version, self.kind)
+        message = message_of_kind(self.api_version, self.kind)
+        return _ALIKE.get(message, message)
 
     @qualified.default
     def _qualified(self) -> str:
@@ -94,7 +100,23 @@ class ResourceType:
         return self.kind.lower()
 
 
-# A line per group ("-": the core group) with its versions, preferred first; below it one per resource: plural, kind,
+_ALIKE: Final = {
+    "resource.v1.DeviceTaintRule": "resource.v1beta2.DeviceTaintRule",
+    "resource.v1alpha3.DeviceTaintRule": "resource.v1beta2.DeviceTaintRule",
+    "storage.v1beta1.VolumeAttributesClass": "storage.v1.VolumeAttributesClass",
+    # These objects are checked when they have the shape in which they are stored.
+    "resource.v1beta1.DeviceClass": "resource.v1.DeviceClass",
+    "resource.v1beta1.ResourceClaim": "resource.v1.ResourceClaim",
+    "resource.v1beta1.ResourceClaimTemplate": "resource.v1.ResourceClaimTemplate",
+    "resource.v1beta1.ResourceSlice": "resource.v1.ResourceSlice",
+    "scheduling.v1alpha3.PodGroup": "scheduling.v1alpha2.PodGroup",
+    "scheduling.v1alpha3.Workload": "scheduling.v1alpha2.Workload",
+    "scheduling.v1beta1.PodGroup": "scheduling.v1alpha2.PodGroup",
+    "scheduling.v1beta1.Workload": "scheduling.v1alpha2.Workload",
+}
+
+# A line per group ("-": the core group) with its versions, preferred first, each with the minor versions of Kubernetes
+# that serve it, if not all do: @34 (since), @36-36 (since and until). Below it one per resource: plural, kind,
 # n(amespaced) or c(luster-wide), short names, subresources (see `subresources`), flags.
 # CONTAINERS: what would need a container.
 # Flags: g = counts generations, r = PUT needs a resourceVersion, a = in kubectl's category "all",
@@ -137,7 +159,7 @@ batch v1
   jobs                            Job                            n -        status                  ag
 coordination.k8s.io v1
   leases                          Lease                          n -        -                       r
-coordination.k8s.io v1beta1
+coordination.k8s.io v1beta1@33
   leasecandidates                 LeaseCandidate                 n -        -                       r
 discovery.k8s.io v1
   endpointslices                  EndpointSlice                  n -        -                       g
@@ -162,16 +184,16 @@ rbac.authorization.k8s.io v1
   clusterroles                    ClusterRole                    c -        -                       -
   rolebindings                    RoleBinding                    n -        -                       -
   roles                           Role                           n -        -                       -
-resource.k8s.io v1,v1beta2
+resource.k8s.io v1@34,v1beta2@33,v1beta1@32
   deviceclasses                   DeviceClass                    c -        -                       g
   resourceclaims                  ResourceClaim                  n -        status                  -
   resourceclaimtemplates          ResourceClaimTemplate          n -        -                       -
   resourceslices                  ResourceSlice                  c -        -                       g
-resource.k8s.io v1beta2
+resource.k8s.io v1@37,v1beta2@36,v1alpha3@33
   devicetaintrules                DeviceTaintRule                c -        status                  g
 scheduling.k8s.io v1
   priorityclasses                 PriorityClass                  c pc       -                       -
-scheduling.k8s.io v1alpha2
+scheduling.k8s.io v1alpha2@36-36,v1beta1@37,v1alpha3@37
   podgroups                       PodGroup                       n -        status                  g
   workloads                       Workload                       n -        -                       -
 storage.k8s.io v1
@@ -180,6 +202,7 @@ storage.k8s.io v1
   csistoragecapacities            CSIStorageCapacity             n -        -                       -
   storageclasses                  StorageClass                   c sc       -                       -
   volumeattachments               VolumeAttachment               c -        status                  -
+storage.k8s.io v1@34,v1beta1
   volumeattributesclasses         VolumeAttributesClass          c vac      -                       -
 """
 
@@ -195,7 +218,9 @@ def _read_table() -> Iterator[ResourceType]:
             group = group.removeprefix("-")
             continue
         plural, kind, scope, short_names, subresources, flags = line.split()
-        for version in versions.split(","):
+        for served in versions.split(","):
+            version, _, minors = served.partition("@")
+            since, _, until = minors.partition("-")
             yield ResourceType(
                 group=group,
                 version=version,
@@ -210,6 +235,8 @@ def _read_table() -> Iterator[ResourceType]:
                 blind_updates="r" not in flags,
                 keeps_status_on_create="k" in flags,
                 computed="c" in flags,
+                since=int(since or 0),
+                until=int(until or NEWEST_MINOR),
             )
 
 
@@ -224,13 +251,22 @@ _BY_KIND: Final = {(one.api_version, one.kind): one for one in BUILT_IN_TYPES}
 
 @define(eq=False)
 class TypeRegistry:
-    """Every resource that is served right now; custom ones are added and removed with their definitions."""
+    """Every resource, and which are served right now; custom ones are added and removed with their definitions.
 
+    Args:
+        minor: the minor version of Kubernetes that the server has. What it does not serve can be stored all the same:
+            by a server of another version, before.
+    """
+
+    minor: int = DEFAULT_MINOR
     _types: dict[tuple[str, str, str], ResourceType] = field(factory=_BY_PATH.copy, init=False)
     _kinds: dict[tuple[str, str], ResourceType] = field(factory=_BY_KIND.copy, init=False)
 
     def __iter__(self) -> Iterator[ResourceType]:
-        return iter(self._types.values())
+        return (resource for resource in self._types.values() if self._serves(resource))
+
+    def _serves(self, resource: ResourceType) -> bool:
+        return resource.since <= self.minor <= resource.until
 
     def add(self, resource: ResourceType) -> None:
         """Serve *resource* from now on."""
@@ -246,14 +282,19 @@ class TypeRegistry:
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
         """The resource behind a path, if it is served."""
-        return self._types.get((group, version, plural))
+        found = self._types.get((group, version, plural))
+        return found if found is not None and self._serves(found) else None
+
+    def serves_version(self, group: str, version: str) -> bool:
+        """Whether any resource of this version of a group is served."""
+        return any(one.group == group and one.version == version for one in self)
 
     def of_kind(self, api_version: str, kind: str) -> ResourceType | None:
-        """The resource of this version and kind, if it is served."""
+        """The resource of this version and kind, whether it is served or only stored."""
         return self._kinds.get((api_version, kind))
 
     def built_in(self, api_version: str, kind: str) -> ResourceType:
-        """A built-in resource, which is always served."""
+        """A built-in resource, whether it is served or only stored."""
         return self._kinds[api_version, kind]
 
     def core(self, plural: str) -> ResourceType:
@@ -263,7 +304,7 @@ class TypeRegistry:
     def groups(self) -> dict[str, dict[str, list[ResourceType]]]:
         """Group → version → resources, preferred versions first."""
         found: dict[str, dict[str, list[ResourceType]]] = defaultdict(lambda: defaultdict(list))
-        for resource in self._types.values():
+        for resource in self:
             found[resource.group][resource.version].append(resource)
         return {group: dict(versions) for group, versions in found.items()}
 

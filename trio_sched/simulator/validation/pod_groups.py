@@ -28,6 +28,15 @@ def pod_group_problems(fields: Json) -> list[FieldProblem]:
     return problems
 
 
+def resizable_pod_group_changes(old: Json, new: Json) -> list[FieldProblem]:
+    """What is wrong with a change of a pod group where the size of its gang may change."""
+    before, after = (((one.get("spec") or {}).get("schedulingPolicy") or {}).get("gang") for one in (old, new))
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return pod_group_changes(old, new)
+    unchanged = {**new["spec"], "schedulingPolicy": old["spec"]["schedulingPolicy"]}
+    return pod_group_changes(old, {**new, "spec": unchanged})
+
+
 def pod_group_changes(old: Json, new: Json) -> list[FieldProblem]:
     """What is wrong with a change of a pod group."""
     before, after = old.get("spec") or {}, new.get("spec") or {}

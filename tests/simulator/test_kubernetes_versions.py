@@ -1,0 +1,185 @@
+"""What API servers of the versions of Kubernetes serve, and in which shapes."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from simulator_api import Api, Json
+
+from trio_sched.simulator.endpoints.api_server import ApiServer
+from trio_sched.simulator.endpoints.negotiation import AGGREGATED_DISCOVERY
+from trio_sched.simulator.endpoints.watching import StreamCut, WatchStream
+from trio_sched.simulator.storage.kubernetes_versions import UnknownKubernetesVersion, minor_version
+
+SERVED: dict[str, dict[str, list[str]]] = {
+    "1.31": {"resource.k8s.io": [], "scheduling.k8s.io": ["v1"]},
+    "1.32": {"resource.k8s.io": ["v1beta1"], "scheduling.k8s.io": ["v1"]},
+    "1.33": {"resource.k8s.io": ["v1beta2", "v1beta1", "v1alpha3"], "scheduling.k8s.io": ["v1"]},
+    "1.34": {"resource.k8s.io": ["v1", "v1beta2", "v1beta1", "v1alpha3"], "scheduling.k8s.io": ["v1"]},
+    "1.36": {"resource.k8s.io": ["v1", "v1beta2", "v1beta1", "v1alpha3"], "scheduling.k8s.io": ["v1", "v1alpha2"]},
+    "1.37": {
+        "resource.k8s.io": ["v1", "v1beta2", "v1beta1", "v1alpha3"],
+        "scheduling.k8s.io": ["v1", "v1beta1", "v1alpha3"],
+    },
+}
+DEVICES = "/apis/resource.k8s.io"
+GROUPS = "/apis/scheduling.k8s.io"
+
+
+def api_of(version: str) -> Api:
+    return Api(ApiServer(kubernetes_version=version))
+
+
+@pytest.mark.parametrize("version", SERVED)
+async def test_discovery_says_what_a_version_serves(version: str) -> None:
+    api = api_of(version)
+    aggregated = await api("GET", "/apis", accept=AGGREGATED_DISCOVERY)
+    found = {item["metadata"]["name"]: [one["version"] for one in item["versions"]] for item in aggregated["items"]}
+    assert {group: found.get(group, []) for group in SERVED[version]} == SERVED[version]
+    about = await api("GET", "/version")
+    assert (about["major"], f"1.{about['minor']}") == ("1", version)
+    assert about["gitVersion"].startswith(f"v{version}.")
+
+
+async def test_what_is_not_served_is_not_found_in_plain_text() -> None:
+    response = await api_of("1.33").raw("GET", f"{DEVICES}/v1/resourceclaims")
+    assert (response.status, response.body) == (404, b"404 page not found\n")
+    assert response.headers["content-type"].startswith("text/plain")
+    # The version is served, but without the resource: an object of the kind Status.
+    status = await api_of("1.36")("GET", f"{DEVICES}/v1/devicetaintrules", expect=404)
+    assert status["kind"] == "Status"
+
+
+def claim(requests: list[Json]) -> Json:
+    return {"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}}
+
+
+async def test_claims_are_seen_in_every_version_in_its_shape() -> None:
+    api = api_of("1.34")
+    own = "namespaces/default/resourceclaims"
+    requests = [
+        {"name": "one", "deviceClassName": "gpu", "count": 2},
+        {"name": "any", "firstAvailable": [{"name": "a", "deviceClassName": "gpu"}]},
+    ]
+    created = await api("POST", f"{DEVICES}/v1beta1/{own}", claim(requests))
+    assert created["apiVersion"] == "resource.k8s.io/v1beta1"
+    old = await api("GET", f"{DEVICES}/v1beta1/{own}/c")
+    new = await api("GET", f"{DEVICES}/v1/{own}/c")
+    first, second = old["spec"]["devices"]["requests"]
+    assert (first["deviceClassName"], first["count"], "exactly" in first) == ("gpu", 2, False)
+    assert (second["deviceClassName"], second["firstAvailable"][0]["name"]) == ("", "a")
+    assert new["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
+    assert new["spec"]["devices"]["requests"][1]["firstAvailable"][0]["deviceClassName"] == "gpu"
+    assert old["metadata"]["resourceVersion"] == new["metadata"]["resourceVersion"]
+    patch = {"metadata": {"labels": {"a": "b"}}}
+    merge = "application/merge-patch+json"
+    changed = await api("PATCH", f"{DEVICES}/v1beta1/{own}/c", patch, content_type=merge)
+    assert changed["spec"] == old["spec"]
+    assert (await api("GET", f"{DEVICES}/v1/{own}/c"))["spec"] == new["spec"]
+
+
+async def test_slices_have_their_devices_under_basic_in_v1beta1() -> None:
+    api = api_of("1.33")
+    device = {"name": "gpu-0", "basic": {"attributes": {"model": {"string": "a"}}}}
+    spec = {"driver": "d.test", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "n", "devices": [device]}
+    await api("POST", f"{DEVICES}/v1beta1/resourceslices", {"metadata": {"name": "s"}, "spec": spec})
+    assert (await api("GET", f"{DEVICES}/v1beta1/resourceslices/s"))["spec"]["devices"] == [device]
+    (listed,) = (await api("GET", f"{DEVICES}/v1beta2/resourceslices"))["items"]
+    assert listed["spec"]["devices"] == [{"name": "gpu-0", **device["basic"]}]
+
+
+@pytest.mark.parametrize("spec", [5, [], {"devices": 5}, {"devices": {"requests": 5}}, {"devices": [5]}])
+@pytest.mark.parametrize("plural", ["namespaces/default/resourceclaims", "resourceslices"])
+async def test_old_shapes_of_another_type_are_refused(plural: str, spec: Any) -> None:
+    wrong = {"metadata": {"name": "x"}, "spec": spec}
+    response = await api_of("1.33").raw("POST", f"{DEVICES}/v1beta1/{plural}", wrong)
+    assert response.status in (400, 422)
+
+
+async def test_pod_groups_have_the_shapes_of_their_versions() -> None:
+    server = ApiServer(kubernetes_version="1.37")
+    api, own = Api(server), "namespaces/default/podgroups"
+    spec = {
+        "workloadRef": {"workloadName": "w", "templateName": "t"},
+        "schedulingPolicy": {"gang": {"minCount": 3}},
+        "disruptionMode": {"all": {}},
+    }
+    await api("POST", f"{GROUPS}/v1beta1/{own}", {"metadata": {"name": "g"}, "spec": spec})
+    for version in ("v1beta1", "v1alpha3"):
+        shown = (await api("GET", f"{GROUPS}/{version}/{own}/g"))["spec"]
+        assert {name: shown[name] for name in spec} == spec
+    server.change_version("1.36")
+    shown = (await api("GET", f"{GROUPS}/v1alpha2/{own}/g"))["spec"]
+    assert shown["podGroupTemplateRef"] == {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}
+    assert shown["disruptionMode"] == "PodGroup"
+    both = {**spec, "disruptionMode": {"all": {}, "single": {}}}
+    server.change_version("1.37")
+    await api("POST", f"{GROUPS}/v1beta1/{own}", {"metadata": {"name": "h"}, "spec": both}, expect=422)
+
+
+async def test_min_count_may_be_changed_from_1_37_on() -> None:
+    server = ApiServer(kubernetes_version="1.36")
+    api, own = Api(server), "namespaces/default/podgroups"
+    spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    await api("POST", f"{GROUPS}/v1alpha2/{own}", {"metadata": {"name": "g"}, "spec": spec})
+    merge = partial(api, "PATCH", content_type="application/merge-patch+json")
+    fewer = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    await merge(f"{GROUPS}/v1alpha2/{own}/g", fewer, expect=422)
+    server.change_version("1.37")
+    changed = await merge(f"{GROUPS}/v1beta1/{own}/g", fewer)
+    assert changed["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+    await merge(f"{GROUPS}/v1beta1/{own}/g", {"spec": {"schedulingPolicy": {"gang": {"minCount": 0}}}}, expect=422)
+
+
+async def test_an_upgrade_keeps_objects_and_ends_watches() -> None:
+    server = ApiServer(kubernetes_version="1.33")
+    api, old = Api(server), "v1beta1/namespaces/default/resourceclaims"
+    await api("POST", f"{DEVICES}/{old}", claim([{"name": "r", "deviceClassName": "gpu"}]))
+    stream = (await server.handle("GET", f"{DEVICES}/{old}", "watch=true")).body
+    assert isinstance(stream, WatchStream)
+    server.change_version("1.34")
+    with pytest.raises(StreamCut):
+        await anext(stream)
+    (listed,) = (await api("GET", f"{DEVICES}/v1/resourceclaims"))["items"]
+    assert listed["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "gpu"
+    server.change_version("1.31")
+    assert (await api.raw("GET", f"{DEVICES}/v1/resourceclaims")).status == 404
+    server.change_version("1.36")
+    assert len((await api("GET", f"{DEVICES}/v1/resourceclaims"))["items"]) == 1
+
+
+async def test_tables_carry_whole_objects_in_the_version_that_is_asked() -> None:
+    api = api_of("1.34")
+    await api(
+        "POST",
+        f"{DEVICES}/v1/namespaces/default/resourceclaims",
+        claim([{"name": "r", "exactly": {"deviceClassName": "gpu"}}]),
+    )
+    table = await api(
+        "GET",
+        f"{DEVICES}/v1beta1/resourceclaims?includeObject=Object",
+        accept="application/json;as=Table;v=v1;g=meta.k8s.io",
+    )
+    shown = table["rows"][0]["object"]
+    assert shown["apiVersion"] == "resource.k8s.io/v1beta1"
+    assert shown["spec"]["devices"]["requests"][0]["deviceClassName"] == "gpu"
+
+
+@pytest.mark.parametrize(("text", "minor"), [("1.33", 33), ("v1.36", 36), ("1.34.9", 34)])
+def test_versions_are_read(text: str, minor: int) -> None:
+    assert minor_version(text) == minor
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.30", "1.38", "2.33", "33", "1.33.", "1.33-rc.0", "1.3３", "1.333"])
+def test_what_is_no_version_is_refused(text: str) -> None:
+    with pytest.raises(UnknownKubernetesVersion, match=r"it is one of 1\.31 to 1\.37"):
+        minor_version(text)
+
+
+def test_the_openapi_document_has_another_hash_in_every_version() -> None:
+    from trio_sched.simulator.endpoints.openapi import openapi_index
+    from trio_sched.simulator.storage.resource_types import TypeRegistry
+
+    urls = {msgspec.json.encode(openapi_index(TypeRegistry(minor=minor))["paths"]["api/v1"]) for minor in range(31, 38)}
+    assert len(urls) == 7

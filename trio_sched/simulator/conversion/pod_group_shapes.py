@@ -1,0 +1,56 @@
+"""Pod groups and workloads of 1.37 (``v1beta1`` and ``v1alpha3``, which are alike) as they are stored, ``v1alpha2``.
+
+What ``v1alpha2`` has no field for is not stored: composite pod groups and preemption policies are not simulated.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from trio_sched.simulator.conversion.parts import changed_items, changed_part, without
+from trio_sched.simulator.raw_objects import Json
+
+_MODES: Final = {"single": "Pod", "all": "PodGroup"}
+_FIELDS: Final = {mode: name for name, mode in _MODES.items()}
+
+
+def _mode_to_stored(spec: Json) -> Json:
+    mode = spec.get("disruptionMode")
+    if not isinstance(mode, dict):
+        return spec
+    chosen = [_MODES.get(name, name) for name, value in mode.items() if value is not None]
+    return {**spec, "disruptionMode": chosen[0] if len(chosen) == 1 else ""}
+
+
+def _mode_from_stored(spec: Json) -> Json:
+    field = _FIELDS.get(spec.get("disruptionMode", ""))
+    return spec if field is None else {**spec, "disruptionMode": {field: {}}}
+
+
+def _group_to_stored(spec: Json) -> Json:
+    reference: Any = spec.get("workloadRef")
+    if not isinstance(reference, dict):
+        return _mode_to_stored(spec)
+    workload = {
+        "workloadName": reference.get("workloadName"),
+        "podGroupTemplateName": reference.get("templateName"),
+    }
+    return _mode_to_stored({**without(spec, "workloadRef"), "podGroupTemplateRef": {"workload": workload}})
+
+
+def _group_from_stored(spec: Json) -> Json:
+    workload = (spec.get("podGroupTemplateRef") or {}).get("workload")
+    shown = _mode_from_stored(without(spec, "podGroupTemplateRef"))
+    if not workload:
+        return shown
+    reference = {
+        "workloadName": workload.get("workloadName"),
+        "templateName": workload.get("podGroupTemplateName"),
+    }
+    return {**shown, "workloadRef": reference}
+
+
+group_to_stored = changed_part(_group_to_stored, "spec")
+group_from_stored = changed_part(_group_from_stored, "spec")
+workload_to_stored = changed_items(_mode_to_stored, "spec", "podGroupTemplates")
+workload_from_stored = changed_items(_mode_from_stored, "spec", "podGroupTemplates")
