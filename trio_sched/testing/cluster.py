@@ -50,6 +50,7 @@ from trio_sched.simulator import (
     VolumePace,
     trio_clock,
 )
+from trio_sched.simulator.conversion.other_versions import reshaped
 from trio_sched.testing.builders import node
 from trio_sched.testing.cluster_assertions import ClusterAssertions
 from trio_sched.testing.cluster_settings import cluster_settings, with_plugin_flags
@@ -253,7 +254,7 @@ class VirtualCluster(ClusterAssertions):
         manifest = manifest_of(obj, self._known_resources)
         if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
-        body = await self._request("POST", self._path(manifest, in_collection=True), _without_uid(manifest))
+        body = await self._request("POST", manifest, _without_uid(manifest))
         return decode_like(body, obj, self._known_resources)
 
     async def _priority_class(self, value: int) -> str:
@@ -278,9 +279,9 @@ class VirtualCluster(ClusterAssertions):
             Refused: the server refused it.
         """
         manifest = manifest_of(obj, self._known_resources)
-        path = self._path(manifest) + (f"/{subresource}" if subresource else "")
         kind_of_patch = "strategic-merge-patch" if isinstance(obj, Pod | Node) else "merge-patch"
-        body = await self._request("PATCH", path, changes, content_type=f"application/{kind_of_patch}+json")
+        content_type = f"application/{kind_of_patch}+json"
+        body = await self._request("PATCH", manifest, changes, subresource=subresource, content_type=content_type)
         return decode_like(body, obj, self._known_resources)
 
     async def delete(self, obj: KubeObject, *, grace_seconds: int | None = None) -> None:
@@ -290,7 +291,7 @@ class VirtualCluster(ClusterAssertions):
             Refused: the server refused it; the object does not exist, for instance.
         """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
-        await self._request("DELETE", self._path(manifest_of(obj, self._known_resources)), options)
+        await self._request("DELETE", manifest_of(obj, self._known_resources), options)
 
     async def replace(self, obj: _T) -> _T:
         """Replace the object of the same kind and name by *obj*, its status included; returns what was stored.
@@ -299,10 +300,9 @@ class VirtualCluster(ClusterAssertions):
             Refused: the server refused it.
         """
         manifest = manifest_of(obj, self._known_resources)
-        path = self._path(manifest)
-        body = await self._request("PUT", path, _without_uid(manifest))
+        body = await self._request("PUT", manifest, _without_uid(manifest))
         if "status" in manifest:
-            body = await self._request("PUT", f"{path}/status", _without_uid(manifest))
+            body = await self._request("PUT", manifest, _without_uid(manifest), subresource="status")
         return decode_like(body, obj, self._known_resources)
 
     async def apply(self, change: ObjectChange) -> None:
@@ -433,26 +433,38 @@ class VirtualCluster(ClusterAssertions):
                 found |= dict.fromkeys(kind for kind in watched if isinstance(kind, CustomResource))
         return tuple(found)
 
-    def _path(self, manifest: Json, *, in_collection: bool = False) -> str:
-        api_version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
-        resource = self.api.state.types.of_kind(api_version, kind)
-        if resource is None:
-            raise Refused(f"{kind} {metadata['name']}", 404, f"no resource of kind {kind} in {api_version} is served")
-        root = f"/apis/{api_version}" if resource.group else f"/api/{api_version}"
-        inside = f"/namespaces/{metadata.get('namespace') or 'default'}" if resource.namespaced else ""
-        collection = f"{root}{inside}/{resource.plural}"
-        return collection if in_collection else f"{collection}/{metadata['name']}"
-
-    async def _request(self, method: str, path: str, body: Json, *, content_type: str = "application/json") -> bytes:
+    async def _request(
+        self,
+        method: str,
+        manifest: Json,
+        body: Json,
+        *,
+        subresource: str = "",
+        content_type: str = "application/json",
+    ) -> bytes:
+        """Send a request about *manifest* in a version that is served; its answer is in the version of *manifest*."""
         self._real_time_limit.restart()
-        response = await self.api.handle(method, path, "", {"content-type": content_type}, _encode(body))
+        api_version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
+        types = self.api.state.types
+        resource = types.of_kind(api_version, kind)
+        served = None if resource is None else types.served(resource)
+        if resource is None or served is None:
+            raise Refused(f"{kind} {metadata['name']}", 404, f"no resource of kind {kind} in {api_version} is served")
+        root = f"/apis/{served.api_version}" if served.group else f"/api/{served.version}"
+        inside = f"/namespaces/{metadata.get('namespace') or 'default'}" if served.namespaced else ""
+        name = "" if method == "POST" else f"/{metadata['name']}"
+        path = f"{root}{inside}/{served.plural}{name}" + (f"/{subresource}" if subresource else "")
+        sent = _encode(reshaped(resource, served, body))
+        response = await self.api.handle(method, path, "", {"content-type": content_type}, sent)
         assert isinstance(response.body, bytes)  # only watches are streams
         if response.status >= 300:
             message = msgspec.json.decode(response.body)["message"]
             if missing := _no_namespace(message):
                 message += f"; make it first: await cluster.create(namespace({missing[1]!r}))"
             raise Refused(f"{method} {path}", response.status, message)
-        return response.body
+        if served is resource:
+            return response.body
+        return _encode(reshaped(served, resource, msgspec.json.decode(response.body)))
 
 
 _no_namespace: Final = re.compile(r'namespaces "(.+)" not found').fullmatch

@@ -81,6 +81,14 @@ def as_stored(resource: ResourceType, checked: Json) -> Json:
     return checked if shape is None or shape.is_checked_as_stored else shape.to_stored(checked)
 
 
+def reshaped(resource: ResourceType, other: ResourceType, fields: Json) -> Json:
+    """*fields* of *resource* as *other*, another version of it, has them."""
+    if resource is other:
+        return fields
+    shown = from_stored(other, as_stored(resource, as_checked(resource, fields)))
+    return {**shown, "apiVersion": other.api_version} if "apiVersion" in fields else shown
+
+
 def from_stored(resource: ResourceType, fields: Json) -> Json:
     """Stored *fields* as *resource* has them."""
     shape = shape_of(resource)

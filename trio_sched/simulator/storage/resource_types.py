@@ -285,6 +285,12 @@ class TypeRegistry:
         found = self._types.get((group, version, plural))
         return found if found is not None and self._serves(found) else None
 
+    def served(self, resource: ResourceType) -> ResourceType | None:
+        """*resource* itself if it is served, else the preferred version of it that is; None: no version is."""
+        if self._serves(resource):
+            return resource
+        return next((one for one in self if (one.collection, one.kind) == (resource.collection, resource.kind)), None)
+
     def serves_version(self, group: str, version: str) -> bool:
         """Whether any resource of this version of a group is served."""
         return any(one.group == group and one.version == version for one in self)
