@@ -97,6 +97,7 @@ def _measure(cluster: SimulatedCluster, scheduler: SchedulerProcess, port: int, 
         time.sleep(SETTLING_SECONDS)
         before = sum(one.received_bytes for one in reading)
         cost = _cpu(cluster, scheduler) - without
+        time.sleep(SETTLING_SECONDS)  # what has changed last is sent a moment later
         sent = sum(one.received_bytes for one in reading) - before
         quiet_cost = _cpu_of_seconds(scheduler) - quiet
     case = f"{nodes:,} nodes, {PODS_PER_SECOND:g} new pods/s, {READERS} readers"

@@ -53,6 +53,12 @@ class ControlPlane:
         await self.api_server.start()
         await self.wait_ready()
 
+    async def change_api_server(self, assets: Assets) -> None:
+        """Stop the API server, and start that of *assets* with the same data."""
+        await self.api_server.stop(signal.SIGTERM)
+        self.api_server.command = api_server_command(assets.kube_apiserver, self.files, self.port, self.etcd_url)
+        await self.start_api_server()
+
     async def restart(self) -> None:
         """Start both again."""
         for server in (self.api_server, self.etcd):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+import subprocess
 from pathlib import Path
 
 import httpx
@@ -133,7 +135,24 @@ def api_server_command(binary: Path, files: ServerFiles, port: int, etcd_url: st
         f"--service-account-key-file={files.key}",
         f"--service-account-signing-key-file={files.key}",
         "--service-cluster-ip-range=10.0.0.0/24",
+        *device_flags(minor_version(binary)),
     ]
+
+
+def minor_version(binary: Path) -> int | None:
+    """The minor version of Kubernetes that an executable says it has; None if it says none."""
+    said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
+    found = re.match(r"Kubernetes v1\.(\d+)\.", said)
+    return None if found is None else int(found[1])
+
+
+def device_flags(minor: int | None) -> list[str]:
+    """What makes an API server of 1.32 or 1.33 serve devices; later ones do by default."""
+    if minor is None or not 32 <= minor < 34:
+        return []
+    versions = ["v1beta1", "v1beta2"][: minor - 31]
+    served = ",".join(f"resource.k8s.io/{version}=true" for version in versions)
+    return ["--feature-gates=DynamicResourceAllocation=true", f"--runtime-config={served}"]
 
 
 def free_port() -> int:

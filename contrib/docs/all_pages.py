@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from contrib.docs import (
+    make_api_versions,
     make_causes,
     make_configuration,
     make_exit_codes,
@@ -17,6 +18,7 @@ from contrib.docs.api_pages import api_pages
 from contrib.docs.pages import Page
 
 PAGES: Final[tuple[Page, ...]] = (
+    make_api_versions.PAGE,
     make_hooks.PAGE,
     make_flags.PAGE,
     make_configuration.PAGE,

@@ -34,7 +34,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "DRY_RUN_NODES", 20)
     monkeypatch.setattr(churn, "SECONDS", 0.2)
     monkeypatch.setattr(live_page, "SECONDS", 0.3)
-    monkeypatch.setattr(live_page, "SETTLING_SECONDS", 1.0)
+    monkeypatch.setattr(live_page, "SETTLING_SECONDS", 1.5)
 
 
 def test_engine_transport_and_watch_write_their_figures(tmp_path: Path) -> None:

@@ -3,69 +3,17 @@
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import trio
-from real_servers import Files, Server, StartServer, eventually, on_both
-
-GROUP = "/apis/resource.k8s.io/v1"
-CLAIMS = f"{GROUP}/namespaces/default/resourceclaims"
-PODS = "/api/v1/namespaces/default/pods"
-DRIVER = "gpu.example.com"
-NODES, DEVICES = 4, 4
-
-
-async def create_devices(server: Server) -> None:
-    """Nodes with devices, and a class for these."""
-    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    await server.request(
-        "POST", f"{GROUP}/deviceclasses", {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}}
-    )
-    amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
-    for number in range(NODES):
-        name = f"n{number}"
-        body: dict[str, Any] = {"metadata": {"name": name}, "status": {"allocatable": amounts, "capacity": amounts}}
-        await server.request("POST", "/api/v1/nodes", body)
-        device = {"capacity": {"memory": {"value": "80Gi"}}, "attributes": {"model": {"string": "a100"}}}
-        spec = {
-            "driver": DRIVER,
-            "nodeName": name,
-            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": f"gpu-{n}", **device} for n in range(DEVICES)],
-        }
-        await server.request("POST", f"{GROUP}/resourceslices", {"metadata": {"name": name}, "spec": spec})
-
-
-async def create_pod(server: Server, name: str, *, count: int = 1, expression: str = "", claim: str = "") -> None:
-    """A pod with a claim of its own, or with *claim*."""
-    if not claim:
-        claim = name
-        wanted: dict[str, Any] = {"deviceClassName": DRIVER, "count": count}
-        if expression:
-            wanted["selectors"] = [{"cel": {"expression": expression}}]
-        devices = {"requests": [{"name": "gpu", "exactly": wanted}]}
-        await server.request("POST", CLAIMS, {"metadata": {"name": name}, "spec": {"devices": devices}})
-    spec = {
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "c", "image": "registry.test/app:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
-    }
-    await server.request("POST", PODS, {"metadata": {"name": name}, "spec": spec})
-
-
-async def allocations(server: Server) -> dict[str, list[str]]:
-    """Claim → ``pool/device`` of each of its devices."""
-    found = {}
-    for claim in (await server.request("GET", CLAIMS))["items"]:
-        results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
-        found[claim["metadata"]["name"]] = [f"{one['pool']}/{one['device']}" for one in results]
-    return found
+from real_devices import DEVICES, DRIVER, NODES, PODS, allocations, claims_path, create_devices, create_pod
+from real_servers import Files, StartServer, eventually, on_both
 
 
 @on_both
 async def test_every_pod_gets_devices_of_its_own_on_its_node(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server:
         await create_devices(server)
+        claims = await claims_path(server)
         for number in range(NODES * DEVICES // 2):
             await create_pod(server, f"p{number}", count=2)
         await create_pod(server, "late", count=2)
@@ -80,7 +28,7 @@ async def test_every_pod_gets_devices_of_its_own_on_its_node(start_server: Start
                 pools = {device.split("/")[0] for device in owned[name]}
                 assert pools == ({pod["spec"]["nodeName"]} if pod["spec"].get("nodeName") else set())
                 if pools:
-                    claim = await server.request("GET", f"{CLAIMS}/{name}")
+                    claim = await server.request("GET", f"{claims}/{name}")
                     assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
                     (consumer,) = claim["status"]["reservedFor"]
                     assert consumer["uid"] == pod["metadata"]["uid"]
@@ -92,9 +40,9 @@ async def test_every_pod_gets_devices_of_its_own_on_its_node(start_server: Start
             gone = next(name for name, devices in owned.items() if devices)
             await server.request("DELETE", f"{PODS}/{gone}")
             # As the controller for that does once the pod is gone.
-            claim = await server.request("GET", f"{CLAIMS}/{gone}")
+            claim = await server.request("GET", f"{claims}/{gone}")
             del claim["status"]
-            await server.request("PUT", f"{CLAIMS}/{gone}/status", claim)
+            await server.request("PUT", f"{claims}/{gone}/status", claim)
 
             async def has_taken_over() -> bool:
                 return sorted((await allocations(server))[waiting]) == sorted(owned[gone])

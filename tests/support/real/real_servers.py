@@ -18,7 +18,7 @@ import trio
 from attrs import define, field
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
-from contrib.control_plane.control_plane import control_plane
+from contrib.control_plane.control_plane import ControlPlane, control_plane
 from contrib.control_plane.server_process import ServerProcess
 from contrib.control_plane.servers import (
     ADMIN_TOKEN,
@@ -92,6 +92,8 @@ class Server:
     pods: int
     stop: Callable[[], Awaitable[None]]
     resume: Callable[[], Awaitable[None]]
+    plane: ControlPlane | None = None
+    """What runs, if it is a real control plane."""
 
     async def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         response = await self.admin.request(method, path, json=body)
@@ -175,7 +177,7 @@ async def real_server(files: Files) -> AsyncIterator[Server]:
     running = control_plane(Assets(Path(ASSETS)), files.server, files.folder, end_with=signal.SIGKILL)
     async with running as plane, admin_of(plane.url, files) as admin:
         stop = partial(plane.api_server.stop, signal.SIGKILL)
-        yield Server(plane.url, files, admin, 100, 500, stop, plane.start_api_server)
+        yield Server(plane.url, files, admin, 100, 500, stop, plane.start_api_server, plane)
 
 
 def admin_of(url: str, files: Files) -> httpx.AsyncClient:

@@ -1,0 +1,1 @@
+"""The end-to-end tests against API servers of several versions."""

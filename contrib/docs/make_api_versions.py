@@ -1,0 +1,65 @@
+"""Writes docs/reference/api_versions.md from the table of kinds: ``python -m contrib.docs.make_api_versions``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from contrib.docs.pages import Page, table
+from trio_sched.kube_client.versions.api_versions import VERSIONED
+
+HEADER: Final = """\
+# API versions
+
+One trio-sched works with the API servers of Kubernetes 1.31 to 1.38. Most kinds are `v1` in all of them. The others are
+read and written in the best version that the server serves; plugins see the same objects whatever the version.
+
+This page is made from `trio_sched/kube_client/versions/api_versions.py` by `make docs`.
+"""
+FOOTER: Final = """\
+
+What 1.31 has of resource claims (`v1alpha3`) and 1.35 of workloads (`v1alpha1`) is not read.
+
+## How the version is found
+
+The server is asked once at start which versions it serves, beside the first lists, for at most five seconds. If it does
+not say, or says too little, the versions are tried one after the other. It is asked again when a version is no longer
+there, when the connection was lost and found again, and every three minutes while a kind is missing. A watch goes on in
+another version where it stopped: no object is reported deleted because its version went away. Only if the server says
+that it serves none of the versions are the objects of the kind forgotten.
+
+A kind that is missing, or that the scheduler may not read, is said once in the log, with what makes the server serve it
+or `trio-sched rbac`, which prints the roles. Nothing waits for it. Roles name resources without versions, so the same
+roles fit all servers.
+
+## What is not the same
+
+* A DeviceTaintRule of `v1alpha3` that selects by `deviceClassName` or by CEL `selectors`, which Kubernetes 1.33 to 1.35
+  allow, is left out and logged: without that part of its selector it would taint other devices, too.
+* Plugins see pod groups as in `v1alpha2`: the condition is called `PodGroupScheduled` and `disruptionMode` is text.
+  `v1alpha3` and `v1beta1` have `PodGroupInitiallyScheduled` and an object; that is what is written there.
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    head = ("kinds", "versions, the best first", "what is different without", "what makes a server serve them")
+    return "\n".join([HEADER, table(head, _rows()).rstrip(), FOOTER])
+
+
+def _rows() -> Iterator[tuple[str, str, str, str]]:
+    """A row for all kinds of a group that have everything else in common."""
+    alike: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for (group, plural), row in VERSIONED.items():
+        versions = ", ".join(f"`{one.name}`" for one in row.versions)
+        alike[group, versions, row.cost, row.fix].append(plural)
+    for (group, versions, cost, fix), plurals in alike.items():
+        yield f"{', '.join(plurals)} (`{group}`)", versions, cost, fix
+
+
+PAGE: Final = Page("api_versions.md", text)
+
+
+if __name__ == "__main__":
+    PAGE.write()
