@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from trio_sched.cli.flags.failure_policies import read_failure_policies
 from trio_sched.cli.flags.flags import Flags
@@ -29,6 +29,7 @@ from trio_sched.cli.process.crash_reports import crash_reports
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.queued_streams import queued_streams
 from trio_sched.cli.process.shadow_report import report_shadow
+from trio_sched.cli.startup.emulated_version import flags_for_server
 from trio_sched.cli.startup.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
 from trio_sched.cli.startup.start_log import (
     log_configuration,
@@ -188,7 +189,7 @@ def _trace_selector(text: str) -> TraceSelector | None:
 
 @frozen
 class _ConfigurationFile:
-    """What the flags name, read again for a reload; flags and the connection to the API server stay as they are."""
+    """What the flags name, read again for a reload or another version; the connection to the API server stays."""
 
     prepared: Prepared
 
@@ -237,6 +238,11 @@ async def _run_until_signal(
             read_only=settings.shadow is not None,
         )
         async with connections as clients, _tracing(traces) as tracer:
+            flags = await flags_for_server(prepared.flags, clients.main)
+            if flags is not prepared.flags:
+                configured = _ConfigurationFile(evolve(prepared, flags=flags))
+                settings = evolve(configured.read(), identity=settings.identity, metrics=settings.metrics)
+                reload = None if reload is None else evolve(reload, source=configured)
             assembly = assemble(settings, clients, random=Random(), wall_clock=_now, tracer=tracer)
             actions[signal.SIGUSR2] = assembly.cache_checks.requested.set
             nursery.start_soon(_exit_if_overdue, assembly.ending)

@@ -125,7 +125,10 @@ SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
     ),
     "Feature gate": (
         Flag(
-            "emulated-version", STRINGS, (), "The version whose features to have: [kube=]1.33..1.37, by default 1.36."
+            "emulated-version",
+            STRINGS,
+            (),
+            "The version to act as: [kube=]1.33..1.37, by default that of the API server, 1.36 or 1.37.",
         ),
         Flag("feature-gates", SETTINGS, (), "Features to switch: [kube:]Name=true|false,... Options are:"),
         Flag("min-compatibility-version", STRINGS, (), "The oldest version to get along with: [kube=]1.33..1.37."),

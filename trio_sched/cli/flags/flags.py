@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from trio_sched.cli.flags.flag_table import OWN_SECTIONS, SECTIONS, usage
 from trio_sched.cli.flags.go_flags import FlagError, parse_go_flags
@@ -120,6 +120,10 @@ class Flags:
             emulated=self.values["emulated-version"],
             min_compatibility=self.values["min-compatibility-version"],
         )
+
+    def emulating(self, version: str) -> "Flags":
+        """The same with another ``--emulated-version``."""
+        return evolve(self, values={**self.values, "emulated-version": (version,)})
 
     def overrides(self) -> FlagOverrides:
         """What the flags change in the configuration: only those that were given."""
