@@ -96,3 +96,14 @@ async def test_the_status_tells_versions_and_time() -> None:
     text = (await statusz("1.36.2", "1.35")(request())).body.decode()
     assert "Emulation version" in text
     assert "1.35\n" in text
+
+
+async def test_the_status_names_kinds_that_cannot_be_watched_if_there_are_some() -> None:
+    unwatched: dict[str, str] = {}
+    page = statusz("1.36.2", "1.36", lambda: unwatched)
+    json_of = "application/json;g=config.k8s.io;v=v1beta1;as=Statusz"
+    assert "notWatched" not in json.loads((await page(request(json_of))).body)
+    unwatched["DeviceTaintRule"] = "the server serves none of its versions"
+    text = (await page(request())).body.decode()
+    assert any(line.startswith("Not watched") and "DeviceTaintRule: the server" in line for line in text.splitlines())
+    assert json.loads((await page(request(json_of))).body)["notWatched"] == unwatched

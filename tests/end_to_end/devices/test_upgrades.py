@@ -85,9 +85,13 @@ async def test_pods_with_claims_wait_while_no_version_is_served(autojump_clock: 
         await cluster.create(pod("plain"))
         await cluster.settle()
         assert cluster.placements()["default/plain"]
+        assembly = cluster.schedulers[0].assembly
+        assert assembly is not None
+        assert "runtime-config" in assembly.watches.unwatched["ResourceClaim"]
         cluster.api.change_version("1.34")
         await create_users(cluster, "b")
         assert all(cluster.placements().values())
+        assert "ResourceClaim" not in assembly.watches.unwatched
         assert len({devices_of(claims(cluster)[name])[0] for name in "ab"}) == 2
         assert cluster.api.store.collection(CLAIMS).objects.keys() == {"default/a", "default/b"}
 

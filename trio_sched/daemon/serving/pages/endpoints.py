@@ -45,7 +45,11 @@ def build_routes(
     if gates.features.component_flagz:
         routes.exact["/flagz"] = flagz(settings.flags)
     if gates.features.component_statusz:
-        routes.exact["/statusz"] = statusz(gates.binary_version, gates.version_text)
+        routes.exact["/statusz"] = statusz(
+            gates.binary_version,
+            gates.version_text,
+            lambda: {str(kind): why for kind, why in assembly.watches.unwatched.items()},
+        )
     explain_page = ExplainPage(assembly, liveness.attempts_per_second) if live is None else live.explain_page
     routes.exact.update(SchedulerPages(assembly, explain_page).handlers())
     if live is not None:

@@ -91,8 +91,17 @@ class _Uptime:
         return int(time.monotonic() - self._began)
 
 
-def statusz(binary_version: str, emulation_version: str) -> ZPage:
-    """The page about this process; *binary_version* is ``1.36.2``, *emulation_version* ``1.36``."""
+def statusz(
+    binary_version: str, emulation_version: str, unwatched: Callable[[], Mapping[str, str]] = lambda: {}
+) -> ZPage:
+    """The page about this process.
+
+    Args:
+        binary_version: ``1.36.2``.
+        emulation_version: ``1.36``.
+        unwatched: kinds of which nothing is known, and why; only if there are some, the page has something about them
+            that kube-scheduler's has not.
+    """
     uptime = _Uptime()
     runtime = f"{platform.python_implementation()} {platform.python_version()}"
 
@@ -109,10 +118,13 @@ def statusz(binary_version: str, emulation_version: str) -> ZPage:
             "Paths": " ".join(_PATHS),
         }
         lines = [f"{name}{separator} {value}" for name, value in values.items()]
+        lines += [f"Not watched{separator} {kind}: {why}" for kind, why in unwatched().items()]
         return "\n".join(["", f"{COMPONENT} statusz", _WARNING, "", *lines, ""])
 
     def fields() -> dict[str, Any]:
+        missing = dict(unwatched())
         return {
+            **({"notWatched": missing} if missing else {}),
             "startTime": f"{uptime.started:%Y-%m-%dT%H:%M:%SZ}",
             "uptimeSeconds": uptime.seconds,
             "goVersion": f"none ({runtime})",
