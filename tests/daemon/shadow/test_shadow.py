@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 import trio
 from plugin_base import PluginBase
@@ -124,7 +125,9 @@ async def bind(cluster: VirtualCluster, name: str, node_name: str) -> None:
         "metadata": {"name": name},
         "target": {"kind": "Node", "name": node_name},
     }
-    await cluster._request("POST", f"/api/v1/namespaces/default/pods/{name}/binding", body)
+    path = f"/api/v1/namespaces/default/pods/{name}/binding"
+    response = await cluster.api.handle("POST", path, body=msgspec.json.encode(body))
+    assert response.status == 201
 
 
 async def refuse(cluster: VirtualCluster, made: Pod, node_name: str = "", reason: str = "Unschedulable") -> None:
