@@ -349,8 +349,12 @@ async def test_nothing_is_kept_of_objects_that_are_gone(
         # young generations alone do not find once the others were collected.
         collect_all()
         await trio.sleep(15 * 60)
-        forget_log(caplog)  # of what was logged since
-        collect_all()
-        await trio.sleep(3 * 60)  # what is shared by nobody any more is looked for once a minute
-        small = [one for one in held(scheduler_roots()) if not BOUNDED.search(one)]
+        small: list[str] = []
+        for _ in range(5):  # what refers to a part in one round may be garbage in the next
+            forget_log(caplog)  # of what was logged since
+            collect_all()
+            await trio.sleep(3 * 60)  # what is shared by nobody any more is looked for once a minute
+            small = [one for one in held(scheduler_roots()) if not BOUNDED.search(one)]
+            if not small:
+                break
         assert small == [], "\n".join(small)
