@@ -4,24 +4,13 @@ from typing import Any
 
 import pytest
 import trio
+from stored_claims import claims, devices_of
 from trio.testing import MockClock
 
 from trio_sched.testing import device, device_class, device_request, node, pod, resource_claim, resource_slice
-from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 DRIVER = "gpu.example.com"
-CLAIMS = "resourceclaims.resource.k8s.io"
-
-
-def claims(cluster: VirtualCluster) -> dict[str, dict[str, Any]]:
-    """Name → claim."""
-    stored = cluster.api.store.collection(CLAIMS).objects.values()
-    return {one.fields["metadata"]["name"]: one.fields for one in stored}
-
-
-def devices_of(claim: dict[str, Any]) -> list[str]:
-    results = claim["status"]["allocation"]["devices"]["results"]
-    return [f"{one['pool']}/{one['device']}" for one in results]
 
 
 async def test_pods_get_the_devices_that_their_claims_ask_for(autojump_clock: MockClock) -> None:

@@ -1,28 +1,16 @@
 """Devices and pod groups while the API server is upgraded or downgraded under a running scheduler."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from gangs import GANG_GATES, member
+from stored_claims import CLAIMS, claims, devices_of
 from trio.testing import MockClock
 
 from trio_sched.testing import device, device_class, device_request, pod, pod_group, resource_claim, resource_slice
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 DRIVER = "gpu.example.com"
-CLAIMS = "resourceclaims.resource.k8s.io"
-
-
-def claims(cluster: VirtualCluster) -> dict[str, dict[str, Any]]:
-    """Name → claim, as it is stored."""
-    stored = cluster.api.store.collection(CLAIMS).objects.values()
-    return {one.fields["metadata"]["name"]: one.fields for one in stored}
-
-
-def devices_of(claim: dict[str, Any]) -> list[str]:
-    results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
-    return [f"{one['pool']}/{one['device']}" for one in results]
 
 
 async def create_devices(cluster: VirtualCluster, *, each: int) -> None:
@@ -67,7 +55,8 @@ async def test_nothing_is_lost_or_allocated_twice_over_an_upgrade(
         assert sum(map(bool, placed.values())) == 4
         assert placed["default/a"]
         assert placed["default/b"]
-        used = Counter(one for claim in claims(cluster).values() for one in devices_of(claim))
+        allocated = [claim for claim in claims(cluster).values() if "allocation" in claim.get("status", {})]
+        used = Counter(one for claim in allocated for one in devices_of(claim))
         assert len(used) == 4
         assert set(used.values()) == {1}
         # What happens to objects afterwards is seen, too.

@@ -18,9 +18,8 @@ BEFORE = os.environ.get("UPGRADE_FROM_ASSETS", "")
     reason="UPGRADE_FROM_ASSETS names no folder with an older kube-apiserver than that of KUBEBUILDER_ASSETS",
 )
 async def test_devices_are_allocated_before_and_after_an_upgrade(tmp_path: Path) -> None:
-    async with real_server(Files(tmp_path)) as server:
+    async with real_server(Files(tmp_path), BEFORE) as server:
         assert server.plane is not None
-        await server.plane.change_api_server(Assets(Path(BEFORE)))
         before = await served_version(server)
         await create_devices(server)
         async with server.scheduler("one"):
