@@ -11,7 +11,8 @@ from attrs import define, field, frozen
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, pod
-from trio_sched.testing.cluster import Refused, VirtualCluster
+from trio_sched.testing.cluster import VirtualCluster
+from trio_sched.testing.cluster_objects import Refused
 
 Json = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"

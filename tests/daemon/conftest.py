@@ -15,7 +15,8 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef
-from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.assemble import assemble
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.metrics.requests import RequestLogs
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.registry.plugin_registry import PluginRegistry, points_of

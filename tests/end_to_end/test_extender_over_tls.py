@@ -16,7 +16,7 @@ from real_time_daemon import daemon_settings, manifest, node_manifests
 
 from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.load import load_configuration
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.kube_client.settings import ConnectionSettings

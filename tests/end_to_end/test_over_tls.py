@@ -11,7 +11,7 @@ from daemon_clients import open_unlimited
 from real_time_daemon import daemon_settings, manifest, node_manifests
 
 from trio_sched.config.load import load_configuration
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.simulator import ApiServer, populate, serve, wall_clock

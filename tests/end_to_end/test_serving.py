@@ -15,7 +15,7 @@ from real_time_daemon import daemon_settings, free_port, node_manifests
 
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon import supervisor
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings

@@ -20,7 +20,8 @@ from trio_sched.cli.commands.run import daemon_settings
 from trio_sched.cli.flags.flags import parse_flags
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.startup.prepare import prepare
-from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.assemble import assemble
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.clients import open_clients
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.registry.plugin_registry import PluginRegistry

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from trio_sched.daemon.clients import Clients
+from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.logs.queue_log import log_queue_move
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.condition_remedies import ConditionRemedies
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
@@ -20,6 +23,7 @@ from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.pods.skipped_pods import SkipPodSchedule
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.delivery import Delivery
+from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
@@ -123,6 +127,32 @@ def build_remedies(scheduler: Scheduler, status_writer: PodStatusWriter) -> Cond
             status_writer.write(known, reason=UNSCHEDULABLE, message=message, nominated_node_name=None)
 
     return ConditionRemedies(partial(first_remedy, scheduler), write)
+
+
+def build_elector(
+    settings: DaemonSettings,
+    clients: Clients,
+    *,
+    recorder: EventRecorder,
+    metrics: MetricRecorder,
+    random: Random,
+    wall_clock: Callable[[], datetime],
+) -> LeaderElector | None:
+    """What acquires the lease and renews it; None without leader election."""
+    config = settings.config
+    if not config.leader_election.leader_elect:
+        return None
+    return LeaderElector(
+        client=clients.leases,
+        settings=config.leader_election,
+        identity=settings.identity,
+        component=config.profiles[0].scheduler_name,
+        wall_clock=wall_clock,
+        random=random,
+        record_event=recorder.record_on_lease,
+        metrics=metrics,
+        permit=clients.write_permit,
+    )
 
 
 def build_decision_recorder(settings: DaemonSettings, wall_clock: Callable[[], datetime]) -> DecisionRecorder | None:

@@ -36,7 +36,6 @@ import trio
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.cache_debugger.cache_check import CacheCheck
-from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import (
     EVENT_FLUSH_SECONDS,
     SHUTDOWN_GRACE_SECONDS,
@@ -82,20 +81,7 @@ async def run_daemon(
 async def _run(
     assembly: Assembly, stop: trio.Event, reload: ReloadRequests | None, task_status: trio.TaskStatus[None]
 ) -> None:
-    settings, clients = assembly.settings, assembly.clients
-    election = settings.config.leader_election
-    elector = LeaderElector(
-        client=clients.leases,
-        settings=election,
-        identity=settings.identity,
-        component=settings.config.profiles[0].scheduler_name,
-        wall_clock=assembly.wall_clock,
-        random=assembly.random,
-        record_event=assembly.recorder.record_on_lease,
-        metrics=assembly.metrics.recorder,
-        permit=clients.write_permit,
-    )
-    assembly.election = elector if election.leader_elect else None
+    settings, elector = assembly.settings, assembly.elector
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
         served = _serve(assembly, services, stop)
@@ -113,13 +99,13 @@ async def _run(
             task_status.started()
             if is_filled:
                 await assembly.shadow.run(stop)
-        elif election.leader_elect and settings.config.delay_cache_until_active:
+        elif elector is not None and settings.config.delay_cache_until_active:
             task_status.started()
             await elector.lead(partial(_fill_then, fill, work), stop)
         else:
             is_filled = await fill()
             task_status.started()
-            if is_filled and election.leader_elect:
+            if is_filled and elector is not None:
                 await elector.lead(work, stop)
             elif is_filled:
                 await work()

@@ -9,7 +9,7 @@ from typing import Any
 import trio
 from attrs import evolve
 
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.watched_kinds import kind_of

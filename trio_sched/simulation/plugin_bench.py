@@ -21,7 +21,7 @@ from attrs import evolve, field, frozen
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import PluginRef
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.registry.plugin_registry import points_of

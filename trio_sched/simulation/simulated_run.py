@@ -11,7 +11,8 @@ import click
 import trio
 from attrs import define, evolve, field, frozen
 
-from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.assemble import assemble
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.clients import Clients, open_clients
 from trio_sched.daemon.memory import freeze_garbage_collector
 from trio_sched.daemon.plugins.plugin_http import BlockingTransport, HttpTransport

@@ -77,9 +77,9 @@ from trio_sched.testing.virtual_time import run_virtual as run_virtual
 
 if TYPE_CHECKING:
     from trio_sched.testing.cluster import NotSettled as NotSettled
-    from trio_sched.testing.cluster import Refused as Refused
     from trio_sched.testing.cluster import VirtualCluster as VirtualCluster
     from trio_sched.testing.cluster import virtual_cluster as virtual_cluster
+    from trio_sched.testing.cluster_objects import Refused as Refused
     from trio_sched.testing.replays import ReplayResult as ReplayResult
     from trio_sched.testing.replays import replayed_cluster as replayed_cluster
 
@@ -146,7 +146,7 @@ __all__ = [
 
 _OF_CLUSTERS = {
     "NotSettled": "cluster",
-    "Refused": "cluster",
+    "Refused": "cluster_objects",
     "ReplayResult": "replays",
     "VirtualCluster": "cluster",
     "replayed_cluster": "replays",

@@ -10,7 +10,8 @@ import httpx
 import trio
 from attrs import define, field
 
-from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.assemble import assemble
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.clients import open_clients
 from trio_sched.daemon.plugins.plugin_http import HttpTransport
 from trio_sched.daemon.reload import ReloadRefused, ReloadRequests

@@ -28,7 +28,7 @@ from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon import supervisor
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.kube_client.connection import connect

@@ -18,7 +18,8 @@ from trio_sched.testing import (
     resource_claim,
     resource_slice,
 )
-from trio_sched.testing.cluster import Refused, VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster_objects import Refused
 
 GATES = {
     "GenericWorkload": True,

@@ -50,7 +50,8 @@ from trio_sched.testing import (
     term,
     volume_attachment,
 )
-from trio_sched.testing.cluster import Refused, VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster_objects import Refused
 
 GATES = {
     "GenericWorkload": True,

@@ -7,7 +7,8 @@ from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
-from trio_sched.testing.cluster import Refused, virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
+from trio_sched.testing.cluster_objects import Refused
 
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])

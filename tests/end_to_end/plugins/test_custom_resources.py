@@ -31,7 +31,8 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.testing import custom_resource_definition, pod
-from trio_sched.testing.cluster import Refused, virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
+from trio_sched.testing.cluster_objects import Refused
 
 
 class QuotaSpec(Struct, frozen=True, rename="camel"):

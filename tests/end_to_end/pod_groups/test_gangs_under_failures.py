@@ -16,7 +16,8 @@ from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.simulator.endpoints.faults import Faults
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.testing import node, pod
-from trio_sched.testing.cluster import Refused, VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster_objects import Refused
 
 LEASE_SECONDS = 15.0
 

@@ -12,7 +12,8 @@ from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator import PretendExtender
 from trio_sched.simulator.endpoints.faults import ReplyDropped
 from trio_sched.testing import node, pod
-from trio_sched.testing.cluster import Refused, VirtualCluster
+from trio_sched.testing.cluster import VirtualCluster
+from trio_sched.testing.cluster_objects import Refused
 
 NODE_CPU = 4
 GPU = "example.com/gpu"

@@ -9,7 +9,8 @@ from attrs import define, field
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing import pod, pod_group
-from trio_sched.testing.cluster import Refused, VirtualCluster
+from trio_sched.testing.cluster import VirtualCluster
+from trio_sched.testing.cluster_objects import Refused
 
 GANG_GATES = {"GenericWorkload": True, "GangScheduling": True}
 

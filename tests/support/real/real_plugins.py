@@ -14,7 +14,8 @@ from real_servers import Server
 
 from contrib.control_plane.servers import SCHEDULER_TOKEN
 from trio_sched.config.feature_gates import DEFAULT_GATES
-from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.assemble import assemble
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.permissions import cluster_rules
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings

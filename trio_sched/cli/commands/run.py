@@ -40,7 +40,7 @@ from trio_sched.cli.startup.start_log import (
     log_versions,
 )
 from trio_sched.config.errors import ConfigError
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.clients import open_clients
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.logs.log_lines import line_handler

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 from attrs import define, field
 
-from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.assemble import assemble
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.errors import TrioSchedError

@@ -10,7 +10,7 @@ from random import Random
 
 import trio
 
-from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.clients import open_clients
 from trio_sched.daemon.serving.pages.explain_page import ExplainPage
 from trio_sched.daemon.serving.pages.live.live_pages import LivePages

@@ -113,13 +113,13 @@ class LiveFacts:
         return next((one.message for one in conditions if one.type == _SCHEDULED_CONDITION), "")
 
     def _leader(self) -> dict[str, Any] | None:
-        election = self.assembly.election
-        lease = None if election is None else election.observed_lease
-        if election is None or lease is None or not lease.holder_identity:
+        elector = self.assembly.elector
+        lease = None if elector is None else elector.observed_lease
+        if elector is None or lease is None or not lease.holder_identity:
             return None
         return {
             "name": lease.holder_identity,
-            "is_self": lease.holder_identity == election.identity,
+            "is_self": lease.holder_identity == elector.identity,
             "since": parse_time(lease.acquire_time or ""),
         }
 
