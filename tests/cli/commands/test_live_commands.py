@@ -4,19 +4,16 @@ import io
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from random import Random
 
 import httpx
 import pytest
 import trio
-from attrs import evolve
-from daemon_clients import one_for_all
-from real_time_daemon import daemon_settings, free_port, node_manifests
+from real_time_daemon import daemon_settings, node_manifests
 from recorded_clusters import record
 from rich.console import Console
+from served_scheduler import CONFIGURATION, served_scheduler
 
 from contrib.scenarios.pending_causes import pod
 from trio_sched.cli.commands import top, ui
@@ -27,21 +24,13 @@ from trio_sched.cli.commands.top_screen import screen
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.load import load_configuration
-from trio_sched.daemon import supervisor
-from trio_sched.daemon.assemble import assemble
-from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.live_page.reader import LiveReader
 from trio_sched.simulation.live_pages.followed_cluster import followed_cluster
-from trio_sched.simulator import ApiServer, InProcessTransport, populate, wall_clock
+from trio_sched.simulator import ApiServer, populate, wall_clock
 
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-"""
 USER = ConnectionSettings(server="https://api.test", token="t")
 
 
@@ -50,23 +39,8 @@ async def running_scheduler(*, allowed: tuple[str, ...] = ("*",)) -> AsyncGenera
     """A scheduler with three nodes and a pod that is too large for them."""
     api = ApiServer(now=wall_clock)
     populate(api, [*node_manifests(3), pod("huge", requests={"cpu": "640"})])
-    port, stop = free_port(), trio.Event()
-    serving = ServingSettings(
-        bind_address="127.0.0.1", port=port, authorization=AuthorizationSettings(always_allow_paths=allowed)
-    )
-    settings = evolve(daemon_settings(load_configuration(CONFIGURATION)), serving=serving)
-    async with connect(
-        ConnectionSettings(server="http://api.test"), qps=-1, transport=InProcessTransport(api)
-    ) as client:
-        assembly = assemble(settings, one_for_all(client), random=Random(0), wall_clock=partial(datetime.now, UTC))
-        with trio.fail_after(60):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(partial(supervisor.run_daemon, assembly, stop=stop))
-                await assembly.synced.wait()
-                while not assembly.scheduler.queue.unschedulable:
-                    await trio.lowlevel.checkpoint()
-                yield scheduler_connection(f"https://127.0.0.1:{port}", USER, ca_file=None, insecure=True)
-                stop.set()
+    async with served_scheduler(api, allowed=allowed) as port:
+        yield scheduler_connection(f"https://127.0.0.1:{port}", USER, ca_file=None, insecure=True)
 
 
 async def test_the_page_is_there_at_an_address_that_nobody_can_guess() -> None:

@@ -1,16 +1,12 @@
 """`trio-sched explain --from`: what a running trio-sched says, over a connection of its own."""
 
 import json
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from random import Random
 
 import pytest
-import trio
 from attrs import evolve
-from daemon_clients import one_for_all
-from real_time_daemon import daemon_settings, free_port, node_manifests
+from real_time_daemon import node_manifests
+from served_scheduler import served_scheduler
 
 from contrib.scenarios.pending_causes import pod
 from trio_sched.cli.commands import running_scheduler
@@ -22,23 +18,12 @@ from trio_sched.cli.commands.running_scheduler import (
 )
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
-from trio_sched.config.load import load_configuration
-from trio_sched.daemon import supervisor
-from trio_sched.daemon.assemble import assemble
-from trio_sched.daemon.serving_settings import AuthorizationSettings, ServingSettings
 from trio_sched.errors import first_leaf
 from trio_sched.explanation.text import explanation_text
-from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.simulation.asked_pods import Name, NoSuchPod
-from trio_sched.simulator import ApiServer, InProcessTransport, populate, wall_clock
+from trio_sched.simulator import ApiServer, populate, wall_clock
 
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-profiles: [{schedulerName: special}]
-"""
 USER = ConnectionSettings(
     server="https://api.test", token="t", tls=TlsSettings(ca_data=b"of the API server", server_name="api.test")
 )
@@ -49,32 +34,15 @@ async def test_a_running_scheduler_explains_with_its_own_configuration_and_histo
     api = ApiServer(now=wall_clock)
     huge = pod("huge", requests={"cpu": "640"}, schedulerName="special")
     populate(api, [*node_manifests(3), huge])
-    port = free_port()
-    everything = AuthorizationSettings(always_allow_paths=("*",))
-    settings = evolve(
-        daemon_settings(load_configuration(CONFIGURATION)),
-        serving=ServingSettings(bind_address="127.0.0.1", port=port, authorization=everything),
-    )
-    there = scheduler_connection(f"https://127.0.0.1:{port}", USER, ca_file=None, insecure=True)
-    stop = trio.Event()
-    async with connect(
-        ConnectionSettings(server="http://api.test"), qps=-1, transport=InProcessTransport(api)
-    ) as client:
-        assembly = assemble(settings, one_for_all(client), random=Random(0), wall_clock=partial(datetime.now, UTC))
-        with trio.fail_after(60):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(partial(supervisor.run_daemon, assembly, stop=stop))
-                await assembly.synced.wait()
-                while not assembly.scheduler.queue.unschedulable:
-                    await trio.lowlevel.checkpoint()
-                answers = await explain_there(there, [HUGE], ["n1"])
-                with pytest.raises(NoSuchPod, match='there is no pod "default/hug", or it has finished'):
-                    await explain_there(there, [evolve(HUGE, name="hug")], [])
-                distrusting = evolve(there, tls=evolve(there.tls, insecure_skip_verify=False))
-                with pytest.raises(BaseExceptionGroup) as refused, hint_about_trust():
-                    await explain_there(distrusting, [HUGE], [])
-                assert "--from-ca" in first_leaf(refused.value).hint
-                stop.set()
+    async with served_scheduler(api, profiles="profiles: [{schedulerName: special}]") as port:
+        there = scheduler_connection(f"https://127.0.0.1:{port}", USER, ca_file=None, insecure=True)
+        answers = await explain_there(there, [HUGE], ["n1"])
+        with pytest.raises(NoSuchPod, match='there is no pod "default/hug", or it has finished'):
+            await explain_there(there, [evolve(HUGE, name="hug")], [])
+        distrusting = evolve(there, tls=evolve(there.tls, insecure_skip_verify=False))
+        with pytest.raises(BaseExceptionGroup) as refused, hint_about_trust():
+            await explain_there(distrusting, [HUGE], [])
+        assert "--from-ca" in first_leaf(refused.value).hint
     (answer,) = answers.answers
     assert answer.pods == ("default/huge",)
     assert answer.explanation["cause"]["reasons"] == ["InsufficientCPU"]
