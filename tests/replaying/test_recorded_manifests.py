@@ -13,7 +13,7 @@ from trio_sched.recording.redaction import Redaction
 from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.recorded_manifests import RecordedManifests
 from trio_sched.simulator import jumping_clock
-from trio_sched.testing import pod, virtual_cluster
+from trio_sched.testing import owner_reference, pod, replica_set, virtual_cluster
 
 
 def manifests_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -56,6 +56,26 @@ def test_overheads_get_runtime_classes(tmp_path: Path) -> None:
     names = [found["Pod", f"p{number}"]["spec"]["runtimeClassName"] for number in range(4)]
     assert names == ["recorded-1", "recorded-1", "recorded-2", "recorded-2"]
     assert found["RuntimeClass", "recorded-2"]["overhead"] == {"podFixed": {"cpu": "1"}}
+
+
+def test_services_stand_for_workloads_whose_templates_are_not_recorded(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with virtual_cluster(nodes=2, record=tmp_path) as cluster:
+            await cluster.create(replica_set("web", "app=web"))
+            await cluster.create(replica_set("any", "app NotIn x"))
+            await cluster.create(pod("web-1", labels={"app": "web"}, owner=owner_reference("ReplicaSet", "web")))
+            await cluster.settle()
+            await cluster.stop_scheduler()
+
+    trio.run(run, clock=jumping_clock())
+    recorded = RecordedManifests()
+    recorded.read(tmp_path)
+    made = list(recorded.manifests())
+    stands_in = [one for one in made if one["metadata"]["name"].startswith("recorded-")]
+    assert [(one["kind"], one["spec"]) for one in stands_in] == [("Service", {"selector": {"app": "web"}})]
+    assert "ReplicaSet" not in [one["kind"] for one in made]
+    assert recorded.left_out == {"ReplicaSet": 1}
+    assert "ownerReferences" not in next(one for one in made if one["kind"] == "Pod")["metadata"]
 
 
 def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:

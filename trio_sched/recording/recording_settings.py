@@ -21,3 +21,5 @@ class RecordingSettings:
     """Of all segments together."""
     annotations: tuple[str, ...] = ()
     """The annotations that plugins read, besides those that built-in ones do; ``*`` at the end stands for any text."""
+    hash_names: bool = False
+    """Whether hashes stand for names of objects and values of labels."""

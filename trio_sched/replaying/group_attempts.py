@@ -73,7 +73,8 @@ class GroupAttempts:
             subject = infos[number].key if number < len(infos) else f"pod group {record.key}"
             self._compare_one(subject, record.now, _place(*recorded), _place(*replayed), why)
         condition = condition_of(result)
-        has_text = self.attempts.is_same_configuration  # with another one, pods that fit nowhere are counted otherwise
+        # With another configuration, pods that fit nowhere are counted otherwise; with hashed names there is no text.
+        has_text = self.attempts.is_same_configuration and record.message
         was, now = (
             f"{reason}: {message}" if message and has_text else reason
             for reason, message in ((record.reason, record.message), (condition.reason, condition.message))

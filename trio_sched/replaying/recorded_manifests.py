@@ -28,6 +28,10 @@ Json = dict[str, Any]
 _KINDS: Final[dict[str, Kind[Any]]] = {**KINDS, "Node": NODE_KIND, "Pod": POD_KIND}
 _FIRST_SECONDS: Final = 1.0
 """What is listed or created so soon after the beginning was there at the beginning."""
+_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
+"""Metadata that the API server gives."""
+_WITH_TEMPLATE: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
+"""Kinds whose controllers make pods, and of which the selector is recorded."""
 _decode_patch: Final = msgspec.json.Decoder(PodPatch).decode
 _decode_identity: Final = msgspec.json.Decoder(Identity).decode
 
@@ -47,8 +51,10 @@ class RecordedManifests:
     """Collects the objects of a recording.
 
     Objects are as they were when they came; later changes are left out, those of pods because a simulation makes them
-    itself. Pods end after as long as they ran. Nodes that left stay. Of other kinds there is what was there at the
-    beginning: controllers of the simulation make the rest, volumes for instance.
+    itself. Pods end after as long as they ran, and have no owners that would replace them. Nodes that left stay. Of
+    other kinds there is what was there at the beginning: controllers of the simulation make the rest, volumes for
+    instance. In place of ReplicaSets and the like, of which no templates are recorded, there are Services with their
+    selectors, so that their pods are spread as they were.
 
     Attributes:
         left_out: kinds of which there are objects that no manifest can be made of: how many.
@@ -124,6 +130,9 @@ class RecordedManifests:
             return
         fields: Json = to_builtins(self._pods.decode(raw)) if kind == "Pod" else msgspec.json.decode(raw)
         metadata = fields["metadata"]
+        if kind in _WITH_TEMPLATE and _labels_of(fields) is None:
+            self.left_out[kind] = self.left_out.get(kind, 0) + 1
+            return
         self._objects[kind, metadata.get("namespace", ""), metadata["name"]] = _RecordedObject(kind, fields, now)
 
     def manifests(self) -> Iterator[Json]:
@@ -139,13 +148,14 @@ class RecordedManifests:
                 seen.add(name)
             chosen.append(one)
         yield from _priority_classes(one.fields for one in chosen if one.kind == "Pod")
-        made = [self._manifest(one) for one in sorted(chosen, key=lambda one: one.came_at)]
+        chosen.sort(key=lambda one: one.came_at)
+        made = [self._manifest(one, number) for number, one in enumerate(chosen)]
         yield from _runtime_classes(fields for fields in made if fields["kind"] == "Pod")
         yield from made
 
-    def _manifest(self, one: _RecordedObject) -> Json:
+    def _manifest(self, one: _RecordedObject, number: int) -> Json:
         metadata = dict(one.fields["metadata"])
-        for name in ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"):
+        for name in _BY_SERVER:
             metadata.pop(name, None)
         annotations = dict(metadata.get("annotations") or {})
         after = self._after(one.came_at)
@@ -155,11 +165,28 @@ class RecordedManifests:
             annotations[RUN_SECONDS] = f"{max(one.ended_at - one.bound_at, 0.001):.3f}"
         if annotations:
             metadata["annotations"] = annotations
+        if one.kind in _WITH_TEMPLATE:
+            metadata["name"] = f"recorded-{number}"  # Services are named otherwise than what they stand for may be
+            return {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": metadata,
+                "spec": {"selector": _labels_of(one.fields)},
+            }
         kind = _KINDS[one.kind]
         fields = {"apiVersion": kind.api_version, "kind": one.kind, **one.fields, "metadata": metadata}
         if one.kind == "Pod":
             fields.pop("status", None)
+            metadata.pop("ownerReferences", None)
         return fields
+
+
+def _labels_of(workload: Json) -> dict[str, str] | None:
+    """The labels that a workload selects its pods by; None if it does so by anything else."""
+    selector: Json = (workload.get("spec") or {}).get("selector") or {}
+    if not {"matchLabels", "matchExpressions"} & selector.keys():  # of a ReplicationController
+        return selector or None
+    return None if selector.get("matchExpressions") else selector.get("matchLabels")
 
 
 def write_manifests(folder: Path, path: Path) -> dict[str, int]:

@@ -292,7 +292,7 @@ async def virtual_cluster(
     tracer: Tracer | None = None,
     failure_policies: Mapping[str, str] | None = None,
     trace_plugins: str = "",
-    record: str | PathLike[str] = "",
+    record: str | PathLike[str] | RecordingSettings = "",
 ) -> AsyncGenerator[VirtualCluster, None]:
     """Run a cluster with a scheduler in it, until the block is left.
 
@@ -328,7 +328,8 @@ async def virtual_cluster(
         failure_policies: by plugin, ``{"MyPlugin": "open"}``: what ``--plugin-failure-policy`` sets.
         trace_plugins: the pods for which every call of plugins is logged, as ``--trace-plugins`` chooses them:
             ``"*"`` for all of them.
-        record: a folder into which decisions are recorded, as ``--record`` does, for `replayed_cluster`.
+        record: a folder into which decisions are recorded, as ``--record`` does, for `replayed_cluster`; or all that
+            can be said of a recording.
 
     Raises:
         RealTimeExceeded: the cluster was busy for longer.
@@ -344,7 +345,8 @@ async def virtual_cluster(
     settings = cluster_settings(config, resolved, list(plugins), leader_elect)
     settings = with_plugin_flags(settings, failure_policies or {}, trace_plugins)
     if record:
-        settings = evolve(settings, recording=RecordingSettings(folder=Path(record)))
+        recording = record if isinstance(record, RecordingSettings) else RecordingSettings(folder=Path(record))
+        settings = evolve(settings, recording=recording)
     api = ApiServer(now=trio_clock(begins.astimezone(UTC)), seed=seed, kubernetes_version=kubernetes_version)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")

@@ -19,6 +19,11 @@ def test_a_recording_has_a_folder_a_size_and_annotations() -> None:
     assert read_recording(flags) == RecordingSettings(folder=Path("here"), max_bytes=7 << 20, annotations=("a", "b/*"))
 
 
+def test_names_are_hashed_only_if_that_is_asked_for() -> None:
+    found = [read_recording(parse_flags(["--record=here", *more])) for more in ([], ["--record-hash-names"])]
+    assert [one.hash_names for one in found if one is not None] == [False, True]
+
+
 @pytest.mark.parametrize("size", [1, 0, -5, 1 << 40])
 def test_a_size_that_is_none_is_refused(size: int) -> None:
     with pytest.raises(ConfigError, match=f"--record-max-mib={size}: must be from 2 to"):

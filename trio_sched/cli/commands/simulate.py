@@ -87,6 +87,7 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     default="",
     help="Record what decisions depend on, and these, into this folder, for trio-sched replay.",
 )
+@click.option("--record-hash-names", is_flag=True, help="Record hashes in place of names and values of labels.")
 @click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
 )
@@ -105,6 +106,7 @@ def simulate(
     failure_policies: str,
     trace_plugins: str,
     record: str,
+    record_hash_names: bool,
     verbosity: int,
     **options: Any,
 ) -> ExitCode:
@@ -119,6 +121,8 @@ def simulate(
         )
     if address is not None and begins is not None:
         raise click.UsageError("--serve runs in real time; leave out --begin")
+    if record_hash_names and not record:
+        raise click.UsageError("--record-hash-names says how names are recorded; give --record DIR with it")
     set_up_log(verbosity)
     with one_error():
         cluster = cluster_of(options)
@@ -127,7 +131,7 @@ def simulate(
             own_flags.append(f"--trace-plugins={trace_plugins}")
             logging.getLogger("trio_sched.daemon.plugins.plugin_trace").setLevel(logging.INFO)
         if record:
-            own_flags.append(f"--record={record}")
+            own_flags += [f"--record={record}", f"--record-hash-names={record_hash_names}".lower()]
         read_settings = partial(settings_of, config, feature_gates, selection_of(options), own_flags)
         settings = read_settings()
         if address is None:

@@ -194,6 +194,12 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
             (),
             "Annotations that plugins read, to be recorded as those of built-in ones are; * at the end: any text.",
         ),
+        Flag(
+            "record-hash-names",
+            BOOL,
+            False,
+            "Record hashes, by a key that is nowhere kept, in place of names of objects, labels' values and images.",
+        ),
         Flag("record-max-mib", INT, 1024, "How large the recording may become; then its oldest part is dropped."),
     ),
     "Shadow": (

@@ -26,5 +26,8 @@ def read_recording(flags: Flags) -> RecordingSettings | None:
     if not _LEAST_MIB <= mib <= _MOST_MIB:
         raise ConfigError.of(f"--record-max-mib={mib}: must be from {_LEAST_MIB} to {_MOST_MIB}")
     return RecordingSettings(
-        folder=Path(flags["record"]), max_bytes=mib << 20, annotations=tuple(flags["record-annotations"])
+        folder=Path(flags["record"]),
+        max_bytes=mib << 20,
+        annotations=tuple(flags["record-annotations"]),
+        hash_names=flags["record-hash-names"],
     )

@@ -7,6 +7,7 @@ the recording goes on with what exists later; where it is full, the recording en
 from __future__ import annotations
 
 import logging
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.objects.changes import Change
 from trio_sched.objects.pod import Pod
 from trio_sched.recording.folder import RecordingFolder
+from trio_sched.recording.hashed_names import KEY_BYTES, NameHasher
 from trio_sched.recording.object_encoder import ObjectEncoder
 from trio_sched.recording.pod_templates import MAX_TEMPLATES
 from trio_sched.recording.recording_settings import RecordingSettings
@@ -85,7 +87,8 @@ class DecisionRecorder:
     def __attrs_post_init__(self) -> None:
         folder = RecordingFolder(self.settings.folder, self.settings.max_bytes)
         self._redaction = Redaction(self.settings.annotations)
-        self._thread = RecordingThread(notes=self._notes, folder=folder, redaction=self._redaction)
+        hasher = NameHasher(secrets.token_bytes(KEY_BYTES)) if self.settings.hash_names else None
+        self._thread = RecordingThread(notes=self._notes, folder=folder, redaction=self._redaction, hasher=hasher)
         self._encoder = self._new_encoder()
 
     @contextmanager

@@ -17,6 +17,7 @@ from trio_sched.engine.hooks.hook_failure import describe_error
 from trio_sched.objects.changes import Listed
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.recording.folder import RecordingFolder
+from trio_sched.recording.hashed_names import NameHasher
 from trio_sched.recording.object_encoder import ObjectEncoder
 from trio_sched.recording.records import (
     Began,
@@ -59,6 +60,8 @@ class RecordingThread:
     """The event loop appends, the thread takes; both are single steps of a deque."""
     folder: RecordingFolder
     redaction: Redaction
+    hasher: NameHasher | None = None
+    """Replaces names; None: they are written."""
     wants_segment: bool = field(default=False, init=False)
     taken_bytes: int = field(default=0, init=False)
     problem: str | None = field(default=None, init=False)
@@ -136,7 +139,8 @@ class RecordingThread:
     def _write(self) -> None:
         """Write the records that there are as a block."""
         if self._lines:
-            self._segment.write(self._lines)
+            hasher = self.hasher
+            self._segment.write(self._lines if hasher is None else list(map(hasher.replace, self._lines)))
             self._lines.clear()
 
     def _end_segment(self, now: float) -> None:
