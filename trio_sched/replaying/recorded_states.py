@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -38,11 +37,11 @@ class RecordedStates:
     """Looks at the scheduler of a replay before time goes on.
 
     Attributes:
-        folder: of the recording.
+        name: what is shown, in words.
         frames: the states.
     """
 
-    folder: Path
+    name: str
     frames: Frames = field(factory=Frames)
     _history: History = field(init=False, factory=History)
     _rates: RecentRates = field(init=False, factory=RecentRates)
@@ -106,8 +105,7 @@ class RecordedStates:
     def _begin(self, assembly: Assembly) -> None:
         self._assembly = assembly
         source = LiveFacts(assembly, RECORDING).source()
-        name = f"recording {self.folder.resolve().name}"
-        self._state = LiveState(evolve(source, name=name, now=lambda: self._time, facts=self._facts))
+        self._state = LiveState(evolve(source, name=self.name, now=lambda: self._time, facts=self._facts))
 
     def _look(self) -> None:
         for _ in range(ROUNDS):  # between two states lie seconds: all rows are read
@@ -121,13 +119,17 @@ class RecordedStates:
         return {**self._rates.add(self._counters(self._time)), **_UNKNOWN}
 
 
-def recorded_pages(plan: ReplayPlan) -> tuple[RecordedPages, ReplayResult]:
+def recorded_pages(plan: ReplayPlan, name: str = "") -> tuple[RecordedPages, ReplayResult]:
     """The live page of what *plan* replays, and what the replay has found.
+
+    Args:
+        plan: which recording, and what with.
+        name: what is shown, in words; that it is this recording if not given.
 
     Raises:
         TrioSchedError: it is no recording, or cannot be scheduled with; possibly in an exception group.
     """
-    states = RecordedStates(plan.folder)
+    states = RecordedStates(name or f"recording {plan.folder.resolve().name}")
     result = replay(evolve(plan, observer=states))
     if not len(states.frames):
         raise NotARecording(f"{plan.folder} has nothing to show: no record behind its beginning can be read")

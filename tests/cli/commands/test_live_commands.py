@@ -21,7 +21,9 @@ from trio_sched.cli.commands.live_scheduler import NotShown
 from trio_sched.cli.commands.local_page import LocalPage, SchedulerProxy
 from trio_sched.cli.commands.running_scheduler import scheduler_connection
 from trio_sched.cli.commands.top_screen import screen
+from trio_sched.cli.flags.cluster_options import files_of
 from trio_sched.cli.main import main
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.load import load_configuration
 from trio_sched.embedded import EmbeddedCaller
@@ -182,8 +184,7 @@ def test_an_address_that_is_none_is_an_error(
 
 async def test_a_recording_is_shown_at_an_address_that_nobody_can_guess(tmp_path: Path) -> None:
     await trio.to_thread.run_sync(partial(record, tmp_path, lambda cluster: cluster.create(pod("there")), nodes=1))
-    options = dict.fromkeys(("scheduler_url", "from_ca", "from_insecure", "config", "kubeconfig", "context"))
-    pages = await trio.to_thread.run_sync(ui._recorded, tmp_path, options)
+    pages = await trio.to_thread.run_sync(ui._recorded, tmp_path, None, PluginSelection())
     async with trio.open_nursery() as nursery:
         url = await nursery.start(ui.serve_page, LocalPage(ui.answer_here(pages), "secret"), 0)
         async with httpx.AsyncClient(timeout=20) as browser:
@@ -213,6 +214,31 @@ def test_what_is_no_recording_is_an_error_of_one_line(tmp_path: Path, capsys: py
         assert len(said.splitlines()) <= 2
 
 
-def test_a_recording_and_a_scheduler_are_not_shown_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ui", "--recording", "x", "--from", "https://127.0.0.1:10259"]) == ExitCode.NO_ANSWER
-    assert "--recording shows what was recorded" in capsys.readouterr().err
+def test_a_cluster_in_files_is_simulated_and_its_time_can_be_gone_through(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    late = {**pod("late"), "metadata": {"name": "late", "annotations": {"trio-sched.dev/arrive-seconds": "30"}}}
+    file.write_text("".join(json.dumps(one) for one in [*node_manifests(2), pod("there"), late]))
+    cluster = files_of({"files": (file,), "demo": False, "lenient": False, "strict": False})
+    assert cluster is not None
+    frames = ui._simulated(cluster, None, PluginSelection()).frames
+    assert frames.end - frames.begin >= 30
+    found = [frames.at(time) for time in (frames.begin + 10, frames.end)]
+    first, last = (json.loads(one.snapshot) for one in found if one is not None)
+    assert [one["summary"]["pods"][0] for one in (first, last)] == [1, 2]
+    assert last["source"]["name"] == f"simulation of {file}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--recording", "x", "--from", "https://127.0.0.1:10259"], "--recording says what is shown"),
+        (["--demo", "--context", "x"], "-f or --demo says what is shown"),
+        (["-f", "x", "--recording", "y"], "-f or --demo and --recording are two things to show"),
+        (["-f", "missing"], "missing: cannot be read"),
+    ],
+)
+def test_only_one_thing_is_shown_at_once(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ui", "--no-browser", *arguments]) != ExitCode.OK
+    assert problem in capsys.readouterr().err

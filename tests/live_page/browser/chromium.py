@@ -107,6 +107,13 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    async def pinch(self, x: float, y: float, before: float, after: float) -> None:
+        """Move two fingers around a point from *before* to *after* pixels from it."""
+        for kind, distance in (("touchStart", before), ("touchMove", (before + after) / 2), ("touchMove", after)):
+            points = [{"x": x - distance, "y": y, "id": 0}, {"x": x + distance, "y": y, "id": 1}]
+            await self.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        await self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
     async def click(self, element: str) -> None:
         """Click the middle of what the expression *element* is, once it is there."""
         x, y = await self.until(

@@ -96,6 +96,7 @@ async def test_the_page_shows_the_scheduler_and_answers_clicks_keys_and_links(tm
         await _see_causes(page)
         await _open_a_pod(page)
         await _open_a_node(page)
+        await _pinch(page)
         await _search(page)
         await _choose_colours_and_views(page)
         assert page.problems == []
@@ -155,6 +156,20 @@ async def _open_a_node(page: Page) -> None:
     await page.until("document.querySelector('#panel[open] h2').innerText === 'node-general-00010'")
     await page.press("Escape")
     await page.until("!document.querySelector('#panel[open]')")
+
+
+async def _pinch(page: Page) -> None:
+    """Two fingers zoom in, what is between them stays there and a click opens it; together again, they show all."""
+    is_zoomed = "document.getElementById('base').classList.contains('zoomed')"
+    x, y = await page.until(cell("node-general-00010"))
+    await page.pinch(x, y, 20, 80)
+    await page.until(is_zoomed)
+    await page.click_at(x, y)
+    await page.until("location.hash === '#node=node-general-00010'")
+    await page.press("Escape")
+    await page.pinch(x, y, 80, 10)
+    await page.until(f"!{is_zoomed}")
+    assert await page.evaluate("location.hash") == ""
 
 
 async def _search(page: Page) -> None:

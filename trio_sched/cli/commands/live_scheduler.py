@@ -76,15 +76,17 @@ def connection_of(options: dict[str, Any]) -> ConnectionSettings | None:
     return scheduler_connection(url, _user(options), ca_file=options["from_ca"], insecure=options["from_insecure"])
 
 
-def followed(options: dict[str, Any]) -> AbstractAsyncContextManager[LivePages]:
-    """The cluster that *options* name, followed.
+def followed(
+    options: dict[str, Any], selection: PluginSelection | None = None
+) -> AbstractAsyncContextManager[LivePages]:
+    """The cluster that *options* name, followed, with the installed plugins or those of *selection*.
 
     Raises:
         TrioSchedError: the kubeconfig or the configuration is unusable.
     """
     from trio_sched.simulation.live_pages.followed_cluster import followed_cluster  # all of a daemon
 
-    selection = PluginSelection()
+    selection = PluginSelection() if selection is None else selection
     return followed_cluster(settings_of(options["config"], "", selection), _user(options))
 
 

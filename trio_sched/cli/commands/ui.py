@@ -1,11 +1,13 @@
-"""``trio-sched ui``: the live page of a running trio-sched, a cluster or a recording in the browser."""
+"""``trio-sched ui``: the live page of a running trio-sched, a cluster, a simulation or a recording in the browser."""
 
 from __future__ import annotations
 
 import secrets
 import tempfile
 import webbrowser
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -15,11 +17,12 @@ import trio
 
 from trio_sched.cli.commands.live_scheduler import connection_of, followed, refused, scheduler_options
 from trio_sched.cli.commands.local_page import Answer, LocalPage, SchedulerProxy
-from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.commands.progress import Progress, shown_progress
 from trio_sched.cli.commands.recorded_settings import RecordedSettings
 from trio_sched.cli.commands.running_scheduler import hint_about_trust
-from trio_sched.cli.commands.simulation_options import one_error, set_up_log
-from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
+from trio_sched.cli.commands.simulation_options import one_error, set_up_log, settings_of
+from trio_sched.cli.flags.cluster_options import file_options, files_of
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand
 from trio_sched.daemon.serving.messages import Request, Response
@@ -32,12 +35,14 @@ from trio_sched.simulator.endpoints.serve import configuration
 if TYPE_CHECKING:
     from trio_sched.daemon.serving.pages.live.live_pages import LivePages
     from trio_sched.daemon.serving.pages.live.recorded_pages import RecordedPages
+    from trio_sched.simulation.cluster_files import ClusterFiles
 
 _HOST: Final = "127.0.0.1"
 
 
 @click.command(cls=AnswerCommand, short_help="Show a running trio-sched, a cluster or a recording in the browser.")
 @scheduler_options
+@file_options
 @click.option(
     "--recording",
     metavar="DIR",
@@ -45,6 +50,7 @@ _HOST: Final = "127.0.0.1"
     help="Show what --record has written to this folder, with a slider to go through its time, forward and back; "
     "replayed with the recorded configuration unless --config gives another.",
 )
+@plugin_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one if not given.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def ui(recording: Path | None, port: int, no_browser: bool, **options: Any) -> ExitCode:
@@ -52,21 +58,45 @@ def ui(recording: Path | None, port: int, no_browser: bool, **options: Any) -> E
 
     A browser has no credentials for either. So this serves the page on this machine alone, at an address that nobody
     can guess, and asks with the credentials of your kubeconfig; nothing can be changed there. With --from it takes the
-    right to get the paths /ui and /ui/*, else those to list and watch pods and nodes; with --recording nobody is asked.
-    Ctrl-C ends it.
+    right to get the paths /ui and /ui/*, else those to list and watch pods and nodes. With -f or --demo the cluster is
+    simulated first, and its time can be gone through as with --recording; nobody is asked then. Ctrl-C ends it.
     """
     set_up_log(0)
     with one_error():
-        if recording is not None:
-            trio.run(_show_pages, _recorded(recording, options), f"the recording {recording}", port, not no_browser)
+        selection, cluster = selection_of(options), files_of(options)
+        recorded = [name for name, given in (("-f or --demo", cluster), ("--recording", recording)) if given]
+        if recorded:
+            _refuse_others(recorded, options)
+            if cluster is not None:
+                pages, name = _simulated(cluster, options["config"], selection), ", ".join(cluster.sources)
+                trio.run(_show_pages, pages, f"the simulation of {name}", port, not no_browser)
+            elif recording is not None:
+                pages = _recorded(recording, options["config"], selection)
+                trio.run(_show_pages, pages, f"the recording {recording}", port, not no_browser)
             return ExitCode.OK
         connection = connection_of(options)
         if connection is None:
-            trio.run(_show_cluster, followed(options), port, not no_browser)
+            trio.run(_show_cluster, followed(options, selection), port, not no_browser)
         else:
+            if selection.has_files:
+                raise click.UsageError("--from shows what that trio-sched has; leave out --plugin and --plugins-dir")
             with hint_about_trust():
                 trio.run(_show_scheduler, connection, port, not no_browser)
     return ExitCode.OK
+
+
+def _refuse_others(recorded: Sequence[str], options: dict[str, Any]) -> None:
+    """Refuse *options* that name something else to show than *recorded* does.
+
+    Raises:
+        click.UsageError: there is such an option.
+    """
+    if len(recorded) > 1:
+        raise click.UsageError(f"{' and '.join(recorded)} are two things to show; leave out one")
+    if any(options[name] for name in ("scheduler_url", "from_ca", "from_insecure", "kubeconfig", "context")):
+        raise click.UsageError(
+            f"{recorded[0]} says what is shown; of the other options about that it takes --config and plugins alone"
+        )
 
 
 async def _show_scheduler(connection: ConnectionSettings, port: int, opens_browser: bool) -> None:
@@ -86,30 +116,51 @@ async def _show_pages(pages: LivePages | RecordedPages, name: str, port: int, op
     await _serve_until_signal(answer_here(pages), name, port, opens_browser)
 
 
-def _recorded(folder: Path, options: dict[str, Any]) -> RecordedPages:
+def _simulated(cluster: ClusterFiles, config: Path | None, selection: PluginSelection) -> RecordedPages:
+    """The page of a simulation of *cluster*, which is recorded and replayed for that.
+
+    Raises:
+        TrioSchedError: the cluster cannot be read, or not be scheduled; possibly in an exception group.
+    """
+    from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, scheduler_names  # as below
+
+    with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "recording"
+        settings = settings_of(config, "", selection, [f"--record={folder}"])
+        refuse_extenders(settings)
+        manifests = cluster.load(scheduler_names(settings), begin=progress.begin, watched=())
+        progress.begin("pods decided on")
+        plan = Plan(settings=settings, manifests=manifests, seed=0, begins=datetime.now(UTC))
+        run_plan(plan, progress.count)
+        return _replayed(folder, config, selection, progress, f"simulation of {', '.join(cluster.sources)}")
+
+
+def _recorded(folder: Path, config: Path | None, selection: PluginSelection) -> RecordedPages:
     """The page of the recording in *folder*.
 
     Raises:
-        click.UsageError: *options* name something else to show.
         TrioSchedError: it is no recording, or cannot be scheduled with; possibly in an exception group.
     """
+    with shown_progress() as progress:
+        return _replayed(folder, config, selection, progress)
+
+
+def _replayed(
+    folder: Path, config: Path | None, selection: PluginSelection, progress: Progress, name: str = ""
+) -> RecordedPages:
     from trio_sched.replaying.recorded_states import recorded_pages  # all of a daemon
     from trio_sched.replaying.replay import ReplayPlan
     from trio_sched.replaying.report import notes
 
-    if any(options[name] for name in ("scheduler_url", "from_ca", "from_insecure", "kubeconfig", "context")):
-        raise click.UsageError(
-            "--recording shows what was recorded; of the other options about what to show it takes --config alone"
-        )
-    with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch:
         progress.begin("decisions made again")
         plan = ReplayPlan(
             folder=folder,
-            settings_of=RecordedSettings(options["config"], None, PluginSelection(), Path(scratch)),
-            is_same_configuration=options["config"] is None,
+            settings_of=RecordedSettings(config, None, selection, Path(scratch)),
+            is_same_configuration=config is None,
             progress=lambda decisions: progress.count(decisions, decisions),
         )
-        pages, result = recorded_pages(plan)
+        pages, result = recorded_pages(plan, name)
     for note in notes(result):
         click.echo(note, err=True)
     return pages

@@ -102,6 +102,13 @@ def cluster_options(command: F) -> F:
     return command
 
 
+def file_options(command: F) -> F:
+    """Add the options that `files_of` takes: the cluster is read from files, or is the demo."""
+    for option in reversed((_FILES, *_SOURCES[2:])):
+        command = option(command)
+    return command
+
+
 def source_options(command: F) -> F:
     """Add the options that `cluster_of` takes without those that change the cluster."""
     for option in reversed((_FILES, *_SOURCES)):
@@ -114,6 +121,16 @@ def whole_cluster_options(command: F) -> F:
     for option in reversed((_CLUSTER_FILES, *_SOURCES, *_CHANGES[1:])):
         command = option(command)
     return command
+
+
+def files_of(options: dict[str, Any]) -> ClusterFiles | None:
+    """The cluster that options of `file_options` name, which are taken out of *options*; None if they name none.
+
+    Raises:
+        click.UsageError: standard input is to be read, and is closed.
+    """
+    given = {name: options.pop(name) for name in ("files", "demo", "lenient", "strict")}
+    return cluster_of({**given, "kubeconfig": None, "context": None}) if given["files"] or given["demo"] else None
 
 
 def cluster_of(options: dict[str, Any], *, current_context: bool = False) -> ClusterFiles:

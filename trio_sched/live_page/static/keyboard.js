@@ -8,7 +8,7 @@ const LISTED = [
   ["/", "find pods and nodes"],
   ["← → ↑ ↓", "on the map go from node to node, in lists from row to row"],
   ["Enter", "open what is marked"],
-  ["+ − 0", "zoom in, zoom out, show all nodes; the wheel zooms, too, and dragging moves"],
+  ["+ − 0", "zoom in, zoom out, show all nodes; wheel and two fingers zoom, too, and dragging moves"],
   ["Space , .", "play or pause a recording, a step back, a step forward"],
   ["t", "colours as the system, light, dark"],
   ["Escape", "close the panel"],

@@ -1,4 +1,4 @@
-// Which part of the map is seen, and how large: wheel, drag, pinch of a touchpad, and keys.
+// Which part of the map is seen, and how large: wheel, drag, pinch of a touchpad or with two fingers, and keys.
 
 const MOST = 40;
 
@@ -11,11 +11,14 @@ export class Viewport extends EventTarget {
   height = 0;
   contentHeight = 0;
   wasDragged = false;
+  #target;
+  #pointers = new Map(); // by id: where each that is down is, and where the last of them went down
 
   constructor(target) {
     super();
+    this.#target = target;
     target.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
-    target.addEventListener("pointerdown", (event) => this.#down(target, event));
+    target.addEventListener("pointerdown", (event) => this.#down(event));
   }
 
   /** The room on the screen, and the height of all there is. */
@@ -63,6 +66,8 @@ export class Viewport extends EventTarget {
     this.scale = Math.min(Math.max(this.scale, this.least), MOST);
     this.x = Math.min(0, Math.max(this.x, this.width - this.width * this.scale));
     this.y = Math.min(0, Math.max(this.y, this.height - Math.max(this.contentHeight * this.scale, this.height)));
+    // Over the whole map a finger scrolls the page.
+    this.#target.classList.toggle("zoomed", this.scale > this.least);
     this.dispatchEvent(new Event("change"));
   }
 
@@ -74,20 +79,43 @@ export class Viewport extends EventTarget {
     this.zoom(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.002)), event.offsetX, event.offsetY);
   }
 
-  #down(target, down) {
+  #down(event) {
+    if (event.button !== 0) return;
+    const [x, y] = [event.clientX, event.clientY];
+    this.#pointers.set(event.pointerId, { x, y, startX: x, startY: y });
+    if (this.#pointers.size > 1) return;
     this.wasDragged = false;
-    if (down.button !== 0 || this.scale <= this.least) return;
-    let [x, y] = [down.clientX, down.clientY];
-    const moved = (event) => {
-      if (!this.wasDragged && Math.hypot(event.clientX - down.clientX, event.clientY - down.clientY) < 4) return;
-      if (!this.wasDragged) target.setPointerCapture(down.pointerId);
-      this.wasDragged = true;
-      this.move(event.clientX - x, event.clientY - y);
-      [x, y] = [event.clientX, event.clientY];
-    };
     const ended = new AbortController();
     const options = { signal: ended.signal };
-    addEventListener("pointermove", moved, options);
-    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => ended.abort(), options);
+    const up = (one) => {
+      this.#pointers.delete(one.pointerId);
+      if (!this.#pointers.size) ended.abort();
+    };
+    addEventListener("pointermove", (one) => this.#moved(one), options);
+    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, up, options);
+  }
+
+  #moved(event) {
+    const was = this.#pointers.get(event.pointerId);
+    if (!was) return;
+    const now = { ...was, x: event.clientX, y: event.clientY };
+    const other = [...this.#pointers].find(([id]) => id !== event.pointerId)?.[1];
+    if (other) this.#pinch(was, now, other);
+    else if (this.scale > this.least) {
+      if (!this.wasDragged && Math.hypot(now.x - was.startX, now.y - was.startY) < 4) return;
+      if (!this.wasDragged) this.#target.setPointerCapture(event.pointerId);
+      this.wasDragged = true;
+      this.move(now.x - was.x, now.y - was.y);
+    }
+    this.#pointers.set(event.pointerId, now);
+  }
+
+  /** One of two fingers moves: what is between them stays between them. */
+  #pinch(was, now, other) {
+    this.wasDragged = true;
+    const { left, top } = this.#target.getBoundingClientRect();
+    const distance = (one) => Math.max(Math.hypot(one.x - other.x, one.y - other.y), 1);
+    this.move((now.x - was.x) / 2, (now.y - was.y) / 2);
+    this.zoom(distance(now) / distance(was), (now.x + other.x) / 2 - left, (now.y + other.y) / 2 - top);
   }
 }
