@@ -216,7 +216,7 @@ class PendingRows:
         queue, shown = self.scheduler.queue, self._rows.keys()
         backing_off = queue.backing_off
         parts = [
-            set(shown & part.keys())
+            {key for key in shown if key in part}  # an intersection would go through all of the part
             for part in (
                 queue.active,
                 queue.set_aside,
