@@ -1,0 +1,1 @@
+"""A simulation of several schedulers that share the nodes of a cluster, with everything that can go wrong."""

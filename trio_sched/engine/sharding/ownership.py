@@ -1,0 +1,29 @@
+"""Which shard nodes and pods belong to, and how many shards a replica takes.
+
+Whoever holds a shard binds pods to its nodes, and nobody else does: a node has one owner at a time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+LANE: Final = 0
+"""The shard whose holder also decides for pods whose constraints reach beyond a node, on the nodes of all shards."""
+_MAX_KNOWN: Final = 1 << 17
+"""So many names are kept with their shards: hashing one for 16 shards takes some 10 µs."""
+
+
+@lru_cache(_MAX_KNOWN)
+def shard_of(name: str, shards: int) -> int:
+    """The shard, from 0 to *shards* - 1, of a node, or of the owner of pods.
+
+    The one with the highest hash together with the name: with one shard more, only what that one gets moves.
+    """
+    return max(range(shards), key=lambda shard: blake2b(f"{shard}/{name}".encode(), digest_size=8).digest())
+
+
+def fair_share(shards: int, replicas: int) -> int:
+    """How many of *shards* a replica holds at most where there are so many *replicas*; at least one."""
+    return max(-(-shards // max(replicas, 1)), 1)
