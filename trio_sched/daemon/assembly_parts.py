@@ -208,7 +208,7 @@ def build_scheduler(
     parts: dict[str, Any] = {
         "cache": cache,
         "object_cache": ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
-        "measurements": Measurements(time.perf_counter, sample_gap),
+        "measurements": Measurements(time.perf_counter, sample_gap, has_rescoring=behaviour.batches_are_rescored),
     }
     if decisions is None:
         return Scheduler(**parts, queue=SchedulingQueue(**of_queue), rng=random)

@@ -44,6 +44,12 @@ class Behaviour:
         "after 500, 503 or a refused connection it is sent again after 10, 50 and 250 ms",
     )
     """The waits before a bind is sent again that the API server could not handle, without jitter."""
+    batches_are_rescored: bool = _difference(
+        "Batches of equal pods",
+        "kube-scheduler scores all nodes again when the node chosen last has room for another pod",
+        "it scores that one again; here all nodes that changed are, in both, and metrics tell it",
+    )
+    """Whether metrics tell how nodes are scored again, and which hook failed when cached results are dropped."""
     gated_pods_keep_nominations: bool = _difference(
         "Queue",
         "the nomination of a pod that is gated counts once it is not gated any more",
@@ -92,6 +98,7 @@ _1_36: Final = Behaviour(
     any_anti_affinity_term_wakes=False,
     success_of_preemption_is_told=False,
     bind_retry_seconds=(),
+    batches_are_rescored=False,
     gated_pods_keep_nominations=False,
     failed_selectors_name_device=False,
     list_attributes_are_evaluated=False,
@@ -105,6 +112,7 @@ _1_37: Final = evolve(
     any_anti_affinity_term_wakes=True,
     success_of_preemption_is_told=True,
     bind_retry_seconds=(0.01, 0.05, 0.25),
+    batches_are_rescored=True,
     gated_pods_keep_nominations=True,
     failed_selectors_name_device=True,
     list_attributes_are_evaluated=True,

@@ -326,6 +326,25 @@ async def test_new_pods_have_the_names_of_the_emulated_version(autojump_clock: M
     assert bool(evaluated) == is_new
 
 
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_equal_pods_that_share_a_node_are_rescored_where_the_version_has_metrics_of_it(
+    autojump_clock: MockClock, version: str
+) -> None:
+    nodes = [node(name, cpu=8) for name in ("n1", "n2")]
+    async with virtual_cluster(nodes=nodes, emulated_version=version) as cluster:
+        for number in range(4):
+            await cluster.create(pod(f"p{number}", cpu=1))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+        placed = sorted(cluster.pod(f"p{number}").node_name for number in range(4))
+    assert placed[0] == placed[1] != placed[2] == placed[3]
+    assert seen("scheduler_batch_attempts_total", result="hint_used") == 4
+    rescored = None if version == "1.36" else 3  # for the first one all nodes are evaluated
+    assert seen("scheduler_batch_rescore_attempts_total") == rescored
+    assert seen("scheduler_batch_rescore_duration_seconds_count") == rescored
+    assert seen("scheduler_batch_cache_flushed_total") is None
+
+
 def test_the_claims_of_extended_resources_are_counted_under_one_name_in_each_version() -> None:
     old, new = "scheduler_resourceclaim_creates_total", "dynamic_resource_allocation_resourceclaim_creates_total"
     assert FAMILIES[old].until == FAMILIES[new].since == (1, 37)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from plugin_base import PluginBase
 from pod_infos import pod_info
 
@@ -21,6 +22,7 @@ from trio_sched.engine.evaluation.preemption import DryRunCache, dry_run, is_jud
 from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.engine.evaluation.signature_cache import SignatureCache
 from trio_sched.engine.hooks.hook_failure import HookFailed
+from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.plugin_api import (
     CycleState,
     Domain,
@@ -648,6 +650,42 @@ def test_a_failure_falls_back_to_the_plain_evaluation_and_is_not_cached() -> Non
     cached.table.update_node(node("node-7", labels={"broken": "yes"}))
     assert decide(cached, pod()) is None
     assert cached.profile.measured.flushed == {"pod_failed": 1}
+
+
+class Rates(PluginBase):
+    """Fails at one hook once nodes have a label of its name."""
+
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    @hookimpl
+    def score(self, nodes: NodeColumns) -> NDArray[np.int64]:
+        if any("score" in node.labels for node in nodes):
+            raise LookupError("score")
+        return np.array([200 if "normalize" in node.labels else 1 for node in nodes], dtype=np.int64)
+
+    @hookimpl
+    def normalize_score(self, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        return scores
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("label", "since"), [("score", "rescore_error"), ("normalize", "normalize_error"), ("other", None)]
+)
+@pytest.mark.parametrize("has_rescoring", [False, True], ids=["1.36", "1.37"])
+def test_scores_that_cannot_be_made_again_drop_the_results_under_the_reason_of_the_version(
+    has_rescoring: bool, label: str, since: str | None
+) -> None:
+    cached = cache_for(Rates)
+    measured = Measurements(has_rescoring=has_rescoring).add_profile("")
+    cached.profile.measured = measured
+    assert isinstance(decide(cached, pod()), ScheduleResult)
+    cached.table.update_node(node("node-7", labels={label: "yes"}))
+    assert isinstance(decide(cached, pod()), ScheduleResult) == (since is None)
+    assert measured.flushed == ({} if since is None else {since if has_rescoring else "pod_failed": 1})
     cached.table.update_node(node("node-7"))
     assert isinstance(decide(cached, pod()), ScheduleResult)
 

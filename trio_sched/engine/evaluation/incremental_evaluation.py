@@ -142,8 +142,8 @@ class IncrementalEvaluation:
 
     # --- catching up ------------------------------------------------------------------------------------------------
 
-    def catch_up(self) -> None:
-        """Evaluate the rows again that changed.
+    def catch_up(self) -> bool:
+        """Evaluate the rows again that changed; returns whether there were any, and fewer than all.
 
         Raises:
             HookFailed: a plugin failed.
@@ -151,19 +151,20 @@ class IncrementalEvaluation:
         table = self.table
         if self._membership != table.membership_generation:
             self._start_over()
-            return
+            return False
         node_rows = table.node_log.since(self._node_log_position)
         pods_rows = table.pods_log.since(self._pods_log_position)
         if node_rows is None or pods_rows is None or len(node_rows) + len(pods_rows) > table.count // 2:
             self._start_over()
-            return
+            return False
         if self._domains is not None and (node_rows or pods_rows):
             if node_rows and self._domains.have_moved():
                 self._start_over()
-                return
+                return False
             pods_rows = self._domains.sharing_with(node_rows + pods_rows)
         self._node_log_position = table.node_log.position
         self._pods_log_position = table.pods_log.position
+        has_changed = bool(node_rows or pods_rows)
         if node_rows:
             self._evaluate(as_index(node_rows), node_changed=True)
             if pods_rows:
@@ -176,6 +177,7 @@ class IncrementalEvaluation:
             self._evaluate(as_index(pods_rows), node_changed=False)
             if by_amounts:
                 self._keep_results(pods_rows)
+        return has_changed
 
     def _apply_known(self, rows: Sequence[int]) -> list[int]:
         """Judge *rows* like those with the same amounts before; returns those that are the first with theirs."""

@@ -59,6 +59,13 @@ _POD_NOT_BATCHABLE = "pod_not_batchable"
 """Pods of the signature can no longer be decided from the cache."""
 _POD_FAILED = "pod_failed"
 """A plugin failed for a pod of the signature."""
+_FAILED_AT = {
+    "pre_score": "prescore_error",
+    "score": "rescore_error",
+    "score_node": "rescore_error",
+    "normalize_score": "normalize_error",
+}
+"""Hooks whose failure has a reason of its own since 1.37."""
 V = TypeVar("V")
 
 
@@ -142,14 +149,14 @@ class SignatureCache:
                 evaluation = self._evaluation(pod, signature)
                 if evaluation is None or self.table.count == 0 or pod.nominated_node_name:
                     return None
-                evaluation.catch_up()
+                self._catch_up(evaluation)
             return self._decide(evaluation, pod, nominated, rng)
         except NotCached:
             return None
-        except HookFailed:
+        except HookFailed as error:
             # Not reported: scores are cached for nodes too that no filter lets pass, and there a plugin may raise
             # or return nothing valid. If it is a failure, the plain evaluation finds it again.
-            self._drop(signature, _POD_FAILED)
+            self._drop(signature, self._reason(error))
             return None
 
     def decide_on_nominated_node(
@@ -175,8 +182,8 @@ class SignatureCache:
                 return None
             if not self._fits_beside_nominated(evaluation, pod, nominated, state, node_name):
                 return None
-        except HookFailed:
-            self._drop(signature, _POD_FAILED)
+        except HookFailed as error:
+            self._drop(signature, self._reason(error))
             return None
         return ScheduleResult(node_name, state, 1, 1, self.profile)
 
@@ -312,7 +319,7 @@ class SignatureCache:
         try:
             evaluation = _new_evaluation(self.profile, self.table, pod, signature)
         except (NotCached, HookFailed) as error:
-            self._drop(signature, _POD_FAILED if isinstance(error, HookFailed) else _POD_NOT_BATCHABLE)
+            self._drop(signature, self._reason(error) if isinstance(error, HookFailed) else _POD_NOT_BATCHABLE)
             self._uncached.put(signature, None, pod, self.max_signatures)
             return None
         self._drop(signature, _EXPIRED)
@@ -322,6 +329,24 @@ class SignatureCache:
         measured.store_seconds.observe(measured.clock() - began)
         self._count_flushed(_POD_INCOMPATIBLE, others)
         return evaluation
+
+    def _catch_up(self, evaluation: IncrementalEvaluation) -> None:
+        """Evaluate the rows again that changed, and measure it where the emulated version does.
+
+        Raises:
+            HookFailed: a plugin failed.
+        """
+        measured = self.profile.measured
+        rescored = measured.rescored
+        if rescored is None:
+            evaluation.catch_up()
+            return
+        began = measured.clock()
+        if evaluation.catch_up():
+            rescored.observe(measured.clock() - began)
+
+    def _reason(self, error: HookFailed) -> str:
+        return _POD_FAILED if self.profile.measured.rescored is None else _FAILED_AT.get(error.hook.hook, _POD_FAILED)
 
     def _drop(self, signature: Signature, reason: str) -> None:
         self._count_flushed(reason, int(self._evaluations.drop(signature)))

@@ -205,6 +205,8 @@ class ProfileMeasurements:
     """Why results were dropped from the signature cache → how often."""
     store_seconds: Histogram = field(factory=lambda: Histogram(CACHE_BUCKETS))
     """How long it took to store the results of new signatures in the cache."""
+    rescored: Histogram | None = None
+    """How long it took to evaluate nodes again that had changed since the decision before; None if not measured."""
     _cached: dict[Skipped, int] = field(factory=dict, init=False)
     """What was skipped → decisions from the cache."""
     _cached_seconds: Histogram = field(factory=lambda: Histogram(_FINE_BUCKETS), init=False)
@@ -349,6 +351,8 @@ class ProfileMeasurements:
         self.flushed.clear()
         self.cache_seconds.reset()
         self.store_seconds.reset()
+        if self.rescored is not None:
+            self.rescored.reset()
         for histogram in self.points.values():
             histogram.reset()
 
@@ -360,6 +364,8 @@ class Measurements:
     clock: Clock = field(default=lambda: 0.0)
     sample_gap: Callable[[], int] = field(default=lambda: SAMPLE_GAP)
     """How many cycles on the next one is sampled."""
+    has_rescoring: bool = False
+    """Whether it is measured how nodes are scored again in the signature cache, and failures there have own reasons."""
     profiles: dict[str, ProfileMeasurements] = field(factory=dict)
     hints: dict[tuple[str, str, str], Histogram] = field(factory=dict)
     """(plugin, event, hint) → seconds."""
@@ -385,6 +391,7 @@ class Measurements:
             in_decision=TimedHooks(in_decision, self.plugin_times),
             after_decision=TimedHooks(after_decision, self.plugin_times),
             plugins=plugins or {},
+            rescored=Histogram(CACHE_BUCKETS) if self.has_rescoring else None,
         )
         found = self.profiles.setdefault(name, fresh)
         if found is not fresh:

@@ -141,6 +141,10 @@ def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) 
     yield _counts("trio_sched_signature_cache_decisions_total", ("profile", "result"), ours)
     flushed = {(name, reason): n for name, measured in profiles.items() for reason, n in measured.flushed.items()}
     yield _counts("scheduler_batch_cache_flushed_total", ("profile", "reason"), flushed)
+    rescored = {(name,): m.rescored for name, m in profiles.items() if m.rescored is not None}
+    rescores = {key: histogram.count for key, histogram in rescored.items()}
+    yield _counts("scheduler_batch_rescore_attempts_total", ("profile",), rescores)
+    yield _ordered("scheduler_batch_rescore_duration_seconds", ("profile",), rescored)
     stored: list[Series] = [((name,), measured.store_seconds) for name, measured in profiles.items()]
     yield "scheduler_store_schedule_results_duration_seconds", stored
     hinted = {(name, "hint"): measured.cache_seconds for name, measured in profiles.items()}
