@@ -24,10 +24,12 @@ from trio_sched.plugin_api import (
     per_distinct_value,
     unresolvable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 
 REASON = "node(s) didn't match Pod's required features"
 _RESTART_ALL = "RestartAllContainersOnContainerExits"
 _HOST_NETWORK_USERS = "UserNamespacesHostNetworkSupport"
+_MOUNT_OPTIONS = "VolumeBindMountOptions"
 
 
 class NodeDeclaredFeatures:
@@ -37,51 +39,57 @@ class NodeDeclaredFeatures:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
     def __init__(self, args: None, handle: Handle) -> None:
-        pass
+        self._mount_options_need_feature = Behaviour.of(handle).mount_options_need_feature
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
         """Skip if the pod requires no feature."""
-        return None if _required_features(pod) else SKIP
+        return None if self._required_features(pod) else SKIP
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes that do not declare all required features fail."""
-        required = _required_features(pod)
+        required = self._required_features(pod)
         passes = per_distinct_value(nodes.feature_sets, nodes.feature_lists, required.issubset, np.bool_)
         return Verdicts.where(passes, unresolvable(REASON))
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
         """The required features."""
-        return _required_features(pod)
+        return self._required_features(pod)
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
         """The declared features of a node or the required features of the pod change."""
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declared_features_changed),
-            on(Resource.POD, Action.UPDATE, _required_features_changed),
+            on(Resource.POD, Action.UPDATE, self._required_features_changed),
         ]
 
+    def _required_features(self, pod: Pod) -> frozenset[str]:
+        spec, required = pod.spec, set()
+        for container in (*(spec.init_containers or ()), *(spec.containers or ())):
+            for rule in container.restart_policy_rules or ():
+                if rule.action == "RestartAllContainers":
+                    required.add(_RESTART_ALL)
+        if spec.host_network and spec.host_users is False:
+            required.add(_HOST_NETWORK_USERS)
+        if self._mount_options_need_feature and _has_mount_options(pod):
+            required.add(_MOUNT_OPTIONS)
+        return frozenset(required)
 
-def _required_features(pod: Pod) -> frozenset[str]:
-    spec, required = pod.spec, set()
-    for container in (*(spec.init_containers or ()), *(spec.containers or ())):
-        for rule in container.restart_policy_rules or ():
-            if rule.action == "RestartAllContainers":
-                required.add(_RESTART_ALL)
-    if spec.host_network and spec.host_users is False:
-        required.add(_HOST_NETWORK_USERS)
-    return frozenset(required)
+    def _required_features_changed(self, pod: Pod, old: Pod, new: Pod) -> Hint:
+        changed = new.uid == pod.uid and self._required_features(old) != self._required_features(new)
+        return Hint.QUEUE if changed else Hint.SKIP
+
+
+def _has_mount_options(pod: Pod) -> bool:
+    spec = pod.spec
+    every = (*(spec.containers or ()), *(spec.init_containers or ()), *(spec.ephemeral_containers or ()))
+    return any(mount.bind_mount_options for container in every for mount in container.volume_mounts or ())
 
 
 def _declared_features_changed(pod: Pod, old: Node | None, new: Node) -> Hint:
     if old is None or (old.status.declared_features or ()) != (new.status.declared_features or ()):
         return Hint.QUEUE
     return Hint.SKIP
-
-
-def _required_features_changed(pod: Pod, old: Pod, new: Pod) -> Hint:
-    changed = new.uid == pod.uid and _required_features(old) != _required_features(new)
-    return Hint.QUEUE if changed else Hint.SKIP

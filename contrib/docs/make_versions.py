@@ -44,8 +44,8 @@ DIFFERENCES: Final = """\
 - Batches: scores of equal pods are kept for longer than half a second, for many kinds of pods at once, and every node
   that changes is scored again, not only the one chosen last. A decision is that of scoring all nodes; one of 1.37's
   batches does not know of changes to other nodes for half a second.
-- As in 1.36 are: `bindMountOptions` of volume mounts, which are ignored, and the metrics, but for labels of events and
-  [those that say so](metrics.md). `plugins.podGroupPostFilter` is refused.
+- As in 1.36 are the metrics, but for labels of events and [those that say so](metrics.md).
+  `plugins.podGroupPostFilter` is refused.
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
 - These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
   DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption,

@@ -5,7 +5,7 @@ import pytest
 
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, Resource
-from trio_sched.testing import ask_hint, make_plugin, node, pod, schedule
+from trio_sched.testing import FakeHandle, ask_hint, make_plugin, node, pod, schedule
 
 FEATURES = "NodeDeclaredFeatures"
 RESTART, NETWORK = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
@@ -55,6 +55,26 @@ def test_nodes_must_declare_what_the_pod_needs(waiting: Pod, feasible: tuple[str
 )
 def test_pods_without_required_features_are_skipped(waiting: Pod) -> None:
     assert schedule(waiting, on=NODES, plugins=[FEATURES]).state.skip_filter == {FEATURES}
+
+
+MOUNT_OPTIONS = {"volumeMounts": [{"name": "v", "mountPath": "/v"}, {"bindMountOptions": ["noexec"]}]}
+
+
+@pytest.mark.parametrize("emulated", [(1, 36), (1, 37)], ids=["1.36", "1.37"])
+@pytest.mark.parametrize("containers", ["containers", "initContainers", "ephemeralContainers"])
+def test_options_of_bind_mounts_need_a_node_that_supports_them_from_1_37_on(
+    emulated: tuple[int, int], containers: str
+) -> None:
+    nodes = [node("none", declared_features=[RESTART]), node("mounts", declared_features=["VolumeBindMountOptions"])]
+    waiting = needing(**{containers: [{"name": "c"}, MOUNT_OPTIONS]})
+    outcome = schedule(waiting, on=nodes, plugins=[FEATURES], handle=FakeHandle(emulated_version=emulated))
+    assert outcome.feasible == (("none", "mounts") if emulated == (1, 36) else ("mounts",))
+
+
+def test_mounts_without_options_need_nothing() -> None:
+    waiting = needing(containers=[{"volumeMounts": [{"name": "v"}, {"bindMountOptions": []}]}])
+    outcome = schedule(waiting, on=NODES, plugins=[FEATURES], handle=FakeHandle(emulated_version=(1, 37)))
+    assert outcome.state.skip_filter == {FEATURES}
 
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)

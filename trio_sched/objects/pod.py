@@ -40,6 +40,12 @@ class RestartPolicyRule(Struct, frozen=True, rename="camel", gc=False, omit_defa
     action: str = ""
 
 
+class VolumeMount(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Where a container finds a volume; a scheduler reads only what the kubelet has to support."""
+
+    bind_mount_options: tuple[str, ...] | None = None
+
+
 class Container(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A container or init container; ``restart_policy == "Always"`` on an init container makes it a sidecar."""
 
@@ -49,6 +55,7 @@ class Container(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
     restart_policy_rules: tuple[RestartPolicyRule, ...] | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
 class PodSchedulingGate(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -94,6 +101,7 @@ class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True)
     preemption_policy: str | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
+    ephemeral_containers: tuple[Container, ...] | None = None
     resources: ResourceRequirements | None = None
     overhead: dict[str, Quantity] | None = None
     node_selector: dict[str, str] | None = None

@@ -56,6 +56,12 @@ class Behaviour:
         "the place on the nominated node is kept for it meanwhile",
     )
     """Whether a pod that pre_enqueue rejects is nominated to the node that its status names."""
+    mount_options_need_feature: bool = _difference(
+        "NodeDeclaredFeatures",
+        "`bindMountOptions` of volume mounts do not matter",
+        "a pod with such needs a node that declares the feature VolumeBindMountOptions",
+    )
+    """NodeDeclaredFeatures: whether options of bind mounts require a feature of the node."""
     failed_selectors_name_device: bool = _difference(
         "DynamicResources",
         "`class C: selector #0: CEL runtime error: …`",
@@ -99,6 +105,7 @@ _1_36: Final = Behaviour(
     success_of_preemption_is_told=False,
     bind_retry_seconds=(),
     batches_are_rescored=False,
+    mount_options_need_feature=False,
     gated_pods_keep_nominations=False,
     failed_selectors_name_device=False,
     list_attributes_are_evaluated=False,
@@ -113,6 +120,7 @@ _1_37: Final = evolve(
     success_of_preemption_is_told=True,
     bind_retry_seconds=(0.01, 0.05, 0.25),
     batches_are_rescored=True,
+    mount_options_need_feature=True,
     gated_pods_keep_nominations=True,
     failed_selectors_name_device=True,
     list_attributes_are_evaluated=True,
