@@ -1,10 +1,9 @@
 """Looks for devices for claims on one node: depth first, the first solution wins.
 
 The order in which devices are tried, and what is found, are those of kube-scheduler's "incubating" allocator. Its
-bookkeeping of counters is followed where it shows: available counters are kept by the name of the pool alone, and
-counters stay consumed if a later check rejects the device.
+bookkeeping is followed where it shows: before 1.37, counters stay consumed if a later check rejects the device.
 
-Source: the structured allocator of Kubernetes 1.36.
+Source: the structured allocator of Kubernetes 1.36 and 1.37.
 """
 
 from __future__ import annotations
@@ -15,8 +14,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import define, field, frozen
 
-from plugins_builtin.dynamic_resources.device_capacity import consumed_capacity, has_room
+from plugins_builtin.dynamic_resources.device_capacity import (
+    DEFAULT_RULES,
+    CapacityRules,
+    ImpossibleCapacity,
+    consumed_capacity,
+    has_room,
+)
 from plugins_builtin.dynamic_resources.device_constraints import Constraint, UnknownConstraint, constraint_of
+from plugins_builtin.dynamic_resources.device_counters import PoolCounters
 from plugins_builtin.dynamic_resources.device_requests import (
     ALL,
     EXACT_COUNT,
@@ -34,9 +40,9 @@ from plugins_builtin.dynamic_resources.search_effort import (
 from trio_sched.plugin_api import (
     AllocatedDevices,
     DeviceClass,
+    DeviceConstraint,
     DeviceId,
     NodeDevices,
-    Pool,
     PoolDevice,
     SharedUse,
     quote,
@@ -64,8 +70,13 @@ class AllocatorFeatures:
     binding_conditions: bool = True
     consumable_capacity: bool = True
     list_attributes: bool = False
+    capacity_rules: CapacityRules = DEFAULT_RULES
+    # No gates; see `trio_sched.plugin_api.behaviour.Behaviour`.
     failed_selectors_name_device: bool = False
-    """Not a gate; see `trio_sched.plugin_api.behaviour.Behaviour`."""
+    search_undoes_everything: bool = False
+    every_device_is_distinct: bool = False
+    all_devices_need_room: bool = False
+    counters_belong_to_nodes: bool = False
 
 
 @frozen(eq=False)
@@ -76,6 +87,9 @@ class Allocated:
     device: PoolDevice
     consumed: Mapping[str, int] | None
     """What is consumed of its capacities, in nano units; None if the device is not shared."""
+    has_taken_counters: bool = False
+    """Whether it was for this request that the counters were taken which the device consumes."""
+    capacity_rules: CapacityRules = DEFAULT_RULES
 
 
 @frozen(eq=False)
@@ -129,12 +143,13 @@ class DeviceSearch:
     """Devices found in this attempt that are not shareable, with the claims they are for."""
     _consumed: dict[DeviceId, SharedUse] = field(factory=dict, init=False)
     """What is consumed in this attempt of shareable devices."""
-    _available_counters: dict[str, dict[tuple[str, str], int]] = field(factory=dict, init=False)
-    _consumed_counters: dict[str, dict[tuple[str, str], int]] = field(factory=dict, init=False)
+    _counters: PoolCounters = field(init=False)
     _selectable: dict[tuple[int, DeviceId], bool] = field(factory=dict, init=False)
-    _pool_of: dict[DeviceId, Pool] | None = field(default=None, init=False)
     _tried: int = field(default=0, init=False)
     _may_try: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._counters = PoolCounters(self.node, self.allocated, by_driver=self.features.search_undoes_everything)
 
     def run(self) -> list[ClaimSolution] | None:
         """A solution for all claims, or None if there is none.
@@ -203,11 +218,15 @@ class DeviceSearch:
         constraints: list[Constraint] = []
         for number, spec in enumerate(claim.constraints):
             try:
-                constraints.append(constraint_of(spec, lists=self.features.list_attributes))
+                constraints.append(self._constraint(spec))
             except UnknownConstraint:
                 text = f"claim {claim}, constraint #{number}: empty constraint (unsupported constraint type?)"
                 raise AllocationFailed(text) from None
         self._constraints.append(constraints)
+
+    def _constraint(self, spec: DeviceConstraint) -> Constraint:
+        features = self.features
+        return constraint_of(spec, lists=features.list_attributes, every_distinct=features.every_device_is_distinct)
 
     def _check_gates(self, claim: WantedClaim, request: WantedRequest) -> None:
         if request.is_list and not self.features.prioritized_list:
@@ -253,9 +272,14 @@ class DeviceSearch:
                 state = "currently being updated" if pool.is_incomplete else "currently invalid"
                 raise AllocationFailed(f"{where}: asks for all devices, but resource pool {pool} is {state}")
             for device in pool.devices:
-                if self._is_selectable(claim, found, device) and self._has_room(found.wanted, device):
+                if self._is_selectable(claim, found, device) and self._is_one_of_all(claim, found.wanted, device):
                     found.all_devices.append(device)
         found.count = len(found.all_devices)
+
+    def _is_one_of_all(self, claim: WantedClaim, wanted: Wanted, device: PoolDevice) -> bool:
+        if self.features.all_devices_need_room:
+            return self._has_room(claim, wanted, device, if_unused=True)
+        return self._has_room(claim, wanted, device)
 
     # --- the search -------------------------------------------------------------------------------------------------
 
@@ -317,7 +341,8 @@ class DeviceSearch:
         wanted = candidates.wanted
         if claim in self._taken.get(device.id, ()) if wanted.admin_access else self._is_in_use(device.id):
             return False
-        return self._is_selectable(self.claims[claim], candidates, device) and self._has_room(wanted, device)
+        of_claim = self.claims[claim]
+        return self._is_selectable(of_claim, candidates, device) and self._has_room(of_claim, wanted, device)
 
     def _count_step(self) -> None:
         self._tried += 1
@@ -360,18 +385,28 @@ class DeviceSearch:
                 raise AllocationFailed(f"{where} on device {device.id}: {failed}{_advice(failed)}") from failed
             raise AllocationFailed(f"{where}: {failed}") from failed
 
-    def _has_room(self, wanted: Wanted, device: PoolDevice) -> bool:
+    def _has_room(self, claim: WantedClaim, wanted: Wanted, device: PoolDevice, *, if_unused: bool = False) -> bool:
+        """Whether as much is left of the capacities of *device*; *if_unused*: of those that nothing is consumed of.
+
+        Raises:
+            AllocationFailed: no device can serve what is requested.
+        """
         if not self.features.consumable_capacity:
             return True
         if not device.device.capacity:
             return not wanted.capacity
-        used, in_attempt = self.allocated.consumed.get(device.id), self._consumed.get(device.id)
-        return has_room(
-            device,
-            wanted.capacity,
-            {} if used is None else used.consumed,
-            {} if in_attempt is None else in_attempt.consumed,
-        )
+        used = None if if_unused else self.allocated.consumed.get(device.id)
+        in_attempt = None if if_unused else self._consumed.get(device.id)
+        try:
+            return has_room(
+                device,
+                wanted.capacity,
+                {} if used is None else used.consumed,
+                {} if in_attempt is None else in_attempt.consumed,
+                rules=self.features.capacity_rules,
+            )
+        except ImpossibleCapacity as problem:
+            raise AllocationFailed(f"claim {claim}, request {wanted.name}: {problem}") from problem
 
     def _take(self, claim: int, wanted: Wanted, device: PoolDevice, *, must: bool) -> bool:
         """Allocate *device* in this attempt; False if it cannot be.
@@ -384,13 +419,15 @@ class DeviceSearch:
             return False
         if not wanted.admin_access and self._is_in_use(device.id):
             return False
+        takes_counters = False
         if device.device.consumes_counters:
             if not self.features.partitionable:
                 return False
-            is_counted = is_shared and (device.id in self.allocated.consumed or device.id in self._consumed)
-            if not is_counted and not self._take_counters(device):
+            takes_counters = not (is_shared and self._is_shared_already(device.id))
+            if takes_counters and not self._counters.take(device):
                 return False
         if self.features.taints and is_tainted(wanted, device):
+            self._undo(device, takes_counters)
             return False
         constraints = self._constraints[claim]
         for number, constraint in enumerate(constraints):
@@ -403,21 +440,37 @@ class DeviceSearch:
                 )
             for earlier in constraints[:number]:
                 earlier.remove(wanted, device)
+            self._undo(device, takes_counters)
             return False
         if not is_shared:
             self._taken.setdefault(device.id, set()).add(claim)
         consumed: Mapping[str, int] | None = None
         if self.features.consumable_capacity:
-            if not self._has_room(wanted, device):
+            if not self._has_room(self.claims[claim], wanted, device):
+                if self.features.search_undoes_everything:
+                    self._taken.get(device.id, set()).discard(claim)
+                    for constraint in constraints:
+                        constraint.remove(wanted, device)
+                    self._undo(device, takes_counters)
                 return False
             if is_shared:
-                consumed = consumed_capacity(device, wanted.capacity)
+                consumed = consumed_capacity(device, wanted.capacity, self.features.capacity_rules)
                 use = self._consumed.setdefault(device.id, SharedUse())
                 use.shares += 1
                 for name, amount in consumed.items():
                     use.consumed[name] += amount
-        self._results[claim].append(Allocated(wanted, device, consumed))
+        self._results[claim].append(Allocated(wanted, device, consumed, takes_counters, self.features.capacity_rules))
         return True
+
+    def _is_shared_already(self, device: DeviceId) -> bool:
+        if device in self.allocated.consumed or device in self._consumed:
+            return True
+        return self.features.search_undoes_everything and device in self.allocated.shared
+
+    def _undo(self, device: PoolDevice, has_taken_counters: bool) -> None:
+        """Give back the counters of *device*, which was rejected."""
+        if has_taken_counters and self.features.search_undoes_everything:
+            self._counters.give_back(device)
 
     def _give_back(self, claim: int, wanted: Wanted, device: PoolDevice) -> None:
         for constraint in self._constraints[claim]:
@@ -431,43 +484,8 @@ class DeviceSearch:
                 use.consumed[name] -= amount
             if use.shares <= 0:
                 del self._consumed[device.id]
-        elif self.features.partitionable and device.consumes:
-            self._return_counters(device)
-
-    # --- counters ---------------------------------------------------------------------------------------------------
-
-    def _take_counters(self, device: PoolDevice) -> bool:
-        available = self._counters_of(device)
-        consumed = self._consumed_counters.setdefault(device.id.pool, {})
-        for counter_set, counter, amount in device.consumes:
-            key = counter_set, counter
-            consumed[key] = consumed.get(key, 0) + amount
-        if all(amount >= consumed.get(key, 0) for key, amount in available.items()):
-            return True
-        self._return_counters(device)
-        return False
-
-    def _return_counters(self, device: PoolDevice) -> None:
-        consumed = self._consumed_counters.setdefault(device.id.pool, {})
-        for counter_set, counter, amount in device.consumes:
-            consumed[counter_set, counter] = consumed.get((counter_set, counter), 0) - amount
-
-    def _counters_of(self, device: PoolDevice) -> dict[tuple[str, str], int]:
-        """What allocated devices leave of the counters of the pool."""
-        found = self._available_counters.get(device.id.pool)
-        if found is not None:
-            return found
-        if self._pool_of is None:
-            self._pool_of = {one.id: pool for pool in self.node.pools for one in pool.devices}
-        pool = self._pool_of[device.id]
-        found = {(name, counter): amount for name, one in pool.counter_sets.items() for counter, amount in one.items()}
-        for one in (*pool.devices, *pool.other_devices):
-            if one.consumes and self.allocated.has(one.id):
-                for counter_set, counter, amount in one.consumes:
-                    if (counter_set, counter) in found:
-                        found[counter_set, counter] -= amount
-        self._available_counters[device.id.pool] = found
-        return found
+        if given_back.has_taken_counters and (given_back.consumed is None or self.features.search_undoes_everything):
+            self._counters.give_back(device)
 
 
 def is_tainted(wanted: Wanted, device: PoolDevice) -> bool:

@@ -1,7 +1,8 @@
 """Constraints across the devices of a claim.
 
-Source: constraints of the structured allocator of Kubernetes 1.36; that values of distinctAttribute are kept per
-request, and forgotten when any device of the request is given back, is its behaviour too.
+Source: constraints of the structured allocator of Kubernetes 1.36 and 1.37; that before 1.37 values of
+distinctAttribute are kept per request, and forgotten when any device of the request is given back, is its behaviour
+too.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ class Constraint(Protocol):
         ...
 
 
-def constraint_of(spec: DeviceConstraint, *, lists: bool = False) -> Constraint:
+def constraint_of(spec: DeviceConstraint, *, lists: bool = False, every_distinct: bool = False) -> Constraint:
     """The constraint with no devices.
 
     Args:
         spec: of the claim.
         lists: gate DRAListTypeAttributes: attributes are sets of values, and match if they have one in common.
+        every_distinct: all devices of a request are compared, not only the latest.
 
     Raises:
         UnknownConstraint: it is of no known kind.
@@ -46,7 +48,8 @@ def constraint_of(spec: DeviceConstraint, *, lists: bool = False) -> Constraint:
     if spec.match_attribute is not None:
         return _MatchAttribute(names, spec.match_attribute, value_of)
     if spec.distinct_attribute is not None:
-        return _DistinctAttribute(names, spec.distinct_attribute, value_of)
+        made = _EveryDistinct if every_distinct else _DistinctAttribute
+        return made(names, spec.distinct_attribute, value_of)
     raise UnknownConstraint
 
 
@@ -154,6 +157,31 @@ class _DistinctAttribute:
         if not self.requests or wanted.is_among(self.requests):
             self._latest.pop(wanted.request_name, None)
             self._count -= 1
+
+
+@define(eq=False)
+class _EveryDistinct:
+    requests: frozenset[str]
+    name: str
+    value_of: Callable[[DeviceAttribute], _Values | None]
+    _values: list[_Values | None] = field(factory=list)
+    """Those of the devices, in the order in which these were added."""
+
+    def add(self, wanted: Wanted, device: PoolDevice) -> bool:
+        if self.requests and not wanted.is_among(self.requests):
+            return True
+        attribute = attribute_of(device, self.name)
+        if attribute is None:
+            return False
+        found = self.value_of(attribute)
+        if self._values and (found is None or any(_overlap(found, one) for one in self._values)):
+            return False
+        self._values.append(found)
+        return True
+
+    def remove(self, wanted: Wanted, device: PoolDevice) -> None:
+        if not self.requests or wanted.is_among(self.requests):
+            self._values.pop()  # devices are given back in the opposite order
 
 
 def _overlap(one: _Values, other: _Values | None) -> bool:

@@ -79,7 +79,8 @@ class DeviceFilter:
     _shapes: Shapes = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.devices = NodeDevicesCache(partitionable=self.features.partitionable)
+        features = self.features
+        self.devices = NodeDevicesCache(features.partitionable, features.counters_belong_to_nodes)
         self._shapes = Shapes(self.selectors, self.class_named, self.features)
 
     def shape_of(self, wanted: Sequence[WantedClaim]) -> Shape:

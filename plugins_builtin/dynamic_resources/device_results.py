@@ -82,13 +82,29 @@ def consumed_capacity_of(found: Allocated) -> dict[str, Quantity]:
     """What is consumed of the capacities of a shared device."""
     spec = found.wanted.spec
     requested = None if spec.capacity is None else spec.capacity.requests
-    return {**consumed_text(found.device, requested, found.consumed or {})}
+    return {**consumed_text(found.device, requested, found.consumed or {}, found.capacity_rules)}
 
 
 def configurations(
     solution: ClaimSolution, class_named: Callable[[str], DeviceClass | None]
 ) -> Iterable[DeviceAllocationConfiguration]:
     """Those of the classes, each with the requests that it is for, then those of the claim."""
+    yield from _of_classes(solution, class_named)
+    yield from _of_claim(solution, per_request=True)
+
+
+def merged_configurations(
+    solution: ClaimSolution, class_named: Callable[[str], DeviceClass | None]
+) -> Iterable[DeviceAllocationConfiguration]:
+    """The same, each once, and without requests if it is for all of them."""
+    for one in (*_of_classes(solution, class_named), *_of_claim(solution)):
+        is_for_all = one.requests and all(chosen.is_among(one.requests) for chosen in solution.chosen)
+        yield structs.replace(one, requests=None) if is_for_all else one
+
+
+def _of_classes(
+    solution: ClaimSolution, class_named: Callable[[str], DeviceClass | None]
+) -> Iterable[DeviceAllocationConfiguration]:
     names_by_class: dict[str, list[str]] = {}
     for wanted in solution.chosen:
         names_by_class.setdefault(wanted.class_name, []).append(wanted.full_name)
@@ -96,24 +112,15 @@ def configurations(
         device_class = class_named(class_name)
         for from_class in () if device_class is None else device_class.spec.config or ():
             yield DeviceAllocationConfiguration(source=FROM_CLASS, requests=tuple(names), opaque=from_class.opaque)
+
+
+def _of_claim(solution: ClaimSolution, *, per_request: bool = False) -> Iterable[DeviceAllocationConfiguration]:
+    """Those of the claim that are for a request of it: once, or once *per_request*."""
     for config in solution.wanted.claim.spec.devices.config or ():
-        times = 1 if not config.requests else sum(one.is_among(config.requests) for one in solution.chosen)
-        for _time in range(times):
-            requests = config.requests or None
+        requests = config.requests or None
+        times = 1 if requests is None else sum(one.is_among(requests) for one in solution.chosen)
+        for _time in range(times if per_request else min(times, 1)):
             yield DeviceAllocationConfiguration(source=FROM_CLAIM, requests=requests, opaque=config.opaque)
-
-
-def merged_configurations(
-    solution: ClaimSolution, class_named: Callable[[str], DeviceClass | None]
-) -> Iterable[DeviceAllocationConfiguration]:
-    """The same, each once, and without requests if it is for all of them."""
-    listed: list[DeviceAllocationConfiguration] = []
-    for one in configurations(solution, class_named):
-        is_for_all = one.requests and all(chosen.is_among(one.requests) for chosen in solution.chosen)
-        merged = structs.replace(one, requests=None) if is_for_all else one
-        if merged not in listed:
-            listed.append(merged)
-    return listed
 
 
 def _node_selector(solution: ClaimSolution, node_name: str) -> NodeSelector | None:

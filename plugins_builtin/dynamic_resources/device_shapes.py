@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from attrs import define, field
 
 from plugins_builtin.dynamic_resources.device_allocator import AllocatorFeatures, is_tainted
-from plugins_builtin.dynamic_resources.device_capacity import has_room
+from plugins_builtin.dynamic_resources.device_capacity import ImpossibleCapacity, has_room
 from plugins_builtin.dynamic_resources.device_constraints import attribute_of
 from plugins_builtin.dynamic_resources.device_requests import Wanted, WantedClaim
 from plugins_builtin.dynamic_resources.search_effort import SelectorFailed
@@ -148,11 +148,18 @@ class Shape:
                 return None
             seen.append(is_selectable)
             if is_selectable:
-                seen.append(not self.features.consumable_capacity or has_room(device, wanted.capacity))
+                try:
+                    seen.append(self._has_room(wanted, device))
+                except ImpossibleCapacity:
+                    return None
                 seen.append(self.features.taints and is_tainted(wanted, device))
         for name in self._attributes:
             seen.append(attribute_of(device, name))
         return self._kinds.setdefault(tuple(seen), len(self._kinds))
+
+    def _has_room(self, wanted: Wanted, device: PoolDevice) -> bool:
+        features = self.features
+        return not features.consumable_capacity or has_room(device, wanted.capacity, rules=features.capacity_rules)
 
 
 def _judged_alternatives(

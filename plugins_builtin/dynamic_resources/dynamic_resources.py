@@ -12,6 +12,7 @@ from plugins_builtin._normalize import default_normalize
 from plugins_builtin.dynamic_resources.binding_conditions import BindingFailed
 from plugins_builtin.dynamic_resources.claim_writes import ClaimWriter, WriteFailed
 from plugins_builtin.dynamic_resources.device_allocator import AllocatorFeatures
+from plugins_builtin.dynamic_resources.device_capacity import CapacityRules
 from plugins_builtin.dynamic_resources.device_filter import DeviceFilter, is_backed_by_name
 from plugins_builtin.dynamic_resources.device_results import allocation_of, configurations, merged_configurations
 from plugins_builtin.dynamic_resources.device_shapes import shape_key
@@ -114,7 +115,12 @@ class DynamicResources:
             binding_conditions=gates.dra_device_binding_conditions and gates.dra_resource_claim_device_status,
             consumable_capacity=gates.dra_consumable_capacity,
             list_attributes=gates.dra_list_type_attributes,
+            capacity_rules=CapacityRules(gates.dra_fractional_capacity_range, behaviour.capacities_are_checked),
             failed_selectors_name_device=behaviour.failed_selectors_name_device,
+            search_undoes_everything=behaviour.device_search_undoes_everything,
+            every_device_is_distinct=behaviour.every_device_is_distinct,
+            all_devices_need_room=behaviour.all_devices_need_room,
+            counters_belong_to_nodes=behaviour.counters_belong_to_nodes,
         )
         self._features = features
         has_rules = features.taints and gates.dra_device_taint_rules

@@ -80,6 +80,37 @@ class Behaviour:
         "it lists it once, without requests if it is for all of them",
     )
     """DynamicResources: whether ``config`` of an allocation has no duplicates, and no requests if it is for all."""
+    device_search_undoes_everything: bool = _difference(
+        "DynamicResources",
+        "a device that is rejected for a taint or a constraint keeps the counters it would consume, and pools of two "
+        "drivers with one name share counters",
+        "what a rejected device took is given back, and the pool of each driver has its own counters",
+    )
+    """DynamicResources: whether nothing stays taken of devices that a search rejects."""
+    every_device_is_distinct: bool = _difference(
+        "DynamicResources",
+        "`distinctAttribute` compares a device with the latest one of each request",
+        "it compares it with all others",
+    )
+    """DynamicResources: whether ``distinctAttribute`` holds among all devices of a request."""
+    all_devices_need_room: bool = _difference(
+        "DynamicResources",
+        "`allocationMode: All` leaves out devices of whose capacity too little is left",
+        "it fails on a node that has one",
+    )
+    """DynamicResources: whether a device without room fails requests for all devices."""
+    capacities_are_checked: bool = _difference(
+        "DynamicResources",
+        "consumed capacity that was rounded to a step is written in binary units",
+        "it is written as the step is; negative capacity, and what cannot be rounded in 64 bits, ends the attempt",
+    )
+    """DynamicResources: see `plugins_builtin.dynamic_resources.device_capacity.CapacityRules`."""
+    counters_belong_to_nodes: bool = _difference(
+        "DynamicResources",
+        "every node has the pools of all slices with shared counters",
+        "slices with shared counters that name a node or select nodes are those of these nodes only",
+    )
+    """DynamicResources: whether slices with counters are for the nodes that they name."""
     resize_of_whole_pod: bool = _difference(
         "Pods that are being resized",
         "hold the sum of what each container wants, has or is allocated at most",
@@ -110,6 +141,11 @@ _1_36: Final = Behaviour(
     failed_selectors_name_device=False,
     list_attributes_are_evaluated=False,
     configuration_is_merged=False,
+    device_search_undoes_everything=False,
+    every_device_is_distinct=False,
+    all_devices_need_room=False,
+    capacities_are_checked=False,
+    counters_belong_to_nodes=False,
     resize_of_whole_pod=False,
     renamed_events={},
 )
@@ -125,6 +161,11 @@ _1_37: Final = evolve(
     failed_selectors_name_device=True,
     list_attributes_are_evaluated=True,
     configuration_is_merged=True,
+    device_search_undoes_everything=True,
+    every_device_is_distinct=True,
+    all_devices_need_room=True,
+    capacities_are_checked=True,
+    counters_belong_to_nodes=True,
     resize_of_whole_pod=True,
     renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
 )

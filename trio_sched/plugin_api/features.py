@@ -28,6 +28,7 @@ class Features:
     dra_device_taint_rules: bool = _gate("DRADeviceTaintRules")
     dra_device_taints: bool = _gate("DRADeviceTaints")
     dra_extended_resource: bool = _gate("DRAExtendedResource")
+    dra_fractional_capacity_range: bool = _gate("DRAFractionalCapacityRange")
     dra_list_type_attributes: bool = _gate("DRAListTypeAttributes")
     dra_node_allocatable_resources: bool = _gate("DRANodeAllocatableResources")
     dra_partitionable_devices: bool = _gate("DRAPartitionableDevices")

@@ -52,6 +52,8 @@ class NodeDevicesCache:
 
     partitionable: bool = True
     """Gate DRAPartitionableDevices."""
+    counters_belong_to_nodes: bool = False
+    """Whether slices with shared counters are for the nodes that they name only, as since 1.37."""
 
     def get(self, nodes: NodeColumns, position: int) -> NodeDevices:
         """The devices of the node at *position*.
@@ -64,27 +66,32 @@ class NodeDevicesCache:
         if not has_shared and not table.has_own_slices(name):
             return _NO_DEVICES
         node = nodes.node(position).node if has_shared else None
-        by_node = table.put_together.setdefault(self.partitionable, {})
+        by_node = table.put_together.setdefault((self.partitionable, self.counters_belong_to_nodes), {})
         kept: tuple[Node | None, NodeDevices] | None = by_node.get(name)
         if kept is not None and kept[0] is node:
             return kept[1]
-        found = _node_devices(table, nodes, position, name, self.partitionable)
+        found = self._put_together(table, nodes, position, name)
         by_node[name] = node, found
         return found
 
+    def _put_together(self, table: DeviceTable, nodes: NodeColumns, position: int, name: str) -> NodeDevices:
+        row = nodes.take(slice(position, position + 1))
 
-def _node_devices(table: DeviceTable, nodes: NodeColumns, position: int, name: str, partitionable: bool) -> NodeDevices:
-    row = nodes.take(slice(position, position + 1))
+        def matches(node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> bool:
+            if node_name:
+                return node_name == name
+            if all_nodes or selector is None:
+                return bool(all_nodes)
+            check_node_selector(selector)
+            return bool(match_node_selector(selector, row)[0])
 
-    def matches(node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> bool:
-        if node_name:
-            return node_name == name
-        if all_nodes or selector is None:
-            return bool(all_nodes)
-        check_node_selector(selector)
-        return bool(match_node_selector(selector, row)[0])
-
-    pools = gather_pools(table.slices_for(name), matches, table.slices_of_pool, partitionable=partitionable)
-    devices = tuple(one for pool in pools for one in pool.devices)
-    is_local = not table.has_shared_slices and all(pool.is_usable for pool in pools)
-    return NodeDevices(tuple(pools), devices, is_local)
+        pools = gather_pools(
+            table.slices_for(name),
+            matches,
+            table.slices_of_pool,
+            partitionable=self.partitionable,
+            counters_belong_to_nodes=self.counters_belong_to_nodes,
+        )
+        devices = tuple(one for pool in pools for one in pool.devices)
+        is_local = not table.has_shared_slices and all(pool.is_usable for pool in pools)
+        return NodeDevices(tuple(pools), devices, is_local)

@@ -199,6 +199,7 @@ def gather_pools(
     slices_of_pool: Callable[[PoolKey], PoolSlices],
     *,
     partitionable: bool = True,
+    counters_belong_to_nodes: bool = False,
 ) -> list[Pool]:
     """The pools of one node, in the order in which they are tried.
 
@@ -207,10 +208,11 @@ def gather_pools(
         matches: whether the node is meant.
         slices_of_pool: gives all slices of a pool.
         partitionable: gate DRAPartitionableDevices.
+        counters_belong_to_nodes: slices with shared counters are for the nodes that they name, too.
     """
     pools: dict[PoolKey, list[SliceEntry]] = {}
     for entry in slices:
-        if _is_relevant(entry, matches, partitionable):
+        if _is_relevant(entry, matches, partitionable, counters_belong_to_nodes):
             _add(pools, entry)
     found: list[Pool] = []
     for key, entries in pools.items():
@@ -229,11 +231,11 @@ def gather_pools(
     return found
 
 
-def _is_relevant(entry: SliceEntry, matches: NodeMatch, partitionable: bool) -> bool:
+def _is_relevant(entry: SliceEntry, matches: NodeMatch, partitionable: bool, counters_belong_to_nodes: bool) -> bool:
     spec = entry.slice.spec
     if not partitionable and (spec.per_device_node_selection is not None or spec.shared_counters):
         return False
-    if spec.shared_counters:
+    if spec.shared_counters and not counters_belong_to_nodes:
         return True
     if spec.node_name or spec.all_nodes or spec.node_selector is not None:
         return matches(spec.node_name, spec.all_nodes, spec.node_selector)
@@ -260,7 +262,7 @@ def _build(key: PoolKey, entries: list[SliceEntry], others: list[SliceEntry], pa
         return Pool(key, is_invalid=True)
     if not partitionable:
         return Pool(key, devices=devices)
-    counter_sets = _counter_sets(entries)
+    counter_sets = _counter_sets([*entries, *others])
     if counter_sets is None or not _counters_exist(counter_sets, (device for one in entries for device in one.devices)):
         return Pool(key, is_invalid=True)
     other_devices = tuple(device for one in others for device in one.devices)

@@ -6,7 +6,7 @@ dropped when a slice of one of its pools changes. Costs nothing where there are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any
 
 from attrs import define, field
@@ -44,8 +44,8 @@ class DeviceTable:
     """Node → the generation in which a slice changed that is for it alone."""
     shared_generation: int = 0
     """The generation in which another slice changed."""
-    put_together: dict[bool, dict[str, Any]] = field(factory=dict)
-    """Whether pools can be partitioned → node → what is made of its devices, until they change or the node is gone."""
+    put_together: dict[Hashable, dict[str, Any]] = field(factory=dict)
+    """The rules for pools → node → what is made of its devices, until they change or the node is gone."""
     _slices: dict[str, SliceEntry] = field(factory=dict)
     _of_node: dict[str, dict[str, SliceEntry]] = field(factory=dict)
     _shared: dict[str, SliceEntry] = field(factory=dict)
