@@ -29,7 +29,7 @@ class TeamNodes:
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self.node_hint),
             on(Resource.ASSIGNED_POD, Action.DELETE, node_local=True),
-            on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL),
+            on(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
         ]
 
     def node_hint(self, pod: Pod, old: Node | None, new: Node | None):
@@ -40,7 +40,7 @@ class TeamNodes:
 - Register everything that can change an answer of yours from no to yes; what is missing keeps pods waiting for up to
   five minutes. The check `events` of [conformance](testing.md#conformance_test) finds what is missing.
 - A gate that a controller opens with an annotation of the pod registers
-  `on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_ANNOTATION)`; `UPDATE` would be told of every change.
+  `on(Resource.TARGET_POD, Action.UPDATE_POD_ANNOTATION)`; `UPDATE` would be told of every change.
 - Reasons that no object shows: a time is [`Handle.retry_after`](handle.md#handleretry_after), data of other servers
   that `run` fetches are [`Handle.activate`](handle.md#handleactivate) for the pods that may fit now.
 - Without `events_to_register` each event is worth an attempt; with an empty list, none.
@@ -66,11 +66,15 @@ _MEANINGS: Final = {
     Action.UPDATE: "any update: all of the above, and those of other kinds, which have no finer ones",
     Action.ALL: "anything of all that",
     Action.UPDATE_POD_ANNOTATION: "of a pod: other annotations; it is ours alone, so ALL does not contain it",
+    Action.UPDATE_NODE_PREEMPTION_POLICY: "of a Node: other `spec.podPreemptionPolicy`; with `--emulated-version=1.37`",
+    Action.UPDATE_POD_SCALE_UP: "of a pod: it requests more; an `UPDATE` without `--emulated-version=1.37`",
 }
 _ABOUT: Final = {
-    "POD": "any pod: both of the following",
+    "POD": "any pod: all of the following",
     "ASSIGNED_POD": "a pod with a node",
-    "UNSCHEDULABLE_POD": "the waiting pod itself",
+    "UNSCHEDULED_POD": "another pod without a node",
+    "TARGET_POD": "the waiting pod itself",
+    "UNSCHEDULABLE_POD": "both of these: the name in kube-scheduler 1.36, whose metrics say it of either",
     "WILDCARD": "anything",
 }
 ACTIONS: Final = """\

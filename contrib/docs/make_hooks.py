@@ -42,7 +42,7 @@ class TeamNodes:
     def events_to_register(self) -> list[EventRegistration]:
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL),
+            on(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
         ]
 ```
 

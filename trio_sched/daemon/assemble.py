@@ -173,6 +173,7 @@ def assemble(
         reject_waiting=waiting.reject_deleted,
         move_on_pod_add=features.gang_scheduling,
         declared_features=features.node_declared_features,
+        preemption_policies=settings.gates.behaviour.pod_events_are_split,
     )
     delivery = build_delivery(
         decisions, event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics

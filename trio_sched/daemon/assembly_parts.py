@@ -31,6 +31,7 @@ from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue.backoff import Backoff
+from trio_sched.engine.queue.cluster_changes import POD_EVENTS, SPLIT_POD_EVENTS
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.versions.served_versions import ServedVersions
@@ -199,7 +200,7 @@ def build_scheduler(
         "groups_back_off": with_groups,
         "resource_options": options,
         "nominates_gated": behaviour.gated_pods_keep_nominations,
-        "renamed_events": behaviour.renamed_events,
+        "pod_events": SPLIT_POD_EVENTS if behaviour.pod_events_are_split else POD_EVENTS,
         "on_move": log_queue_move,
     }
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the

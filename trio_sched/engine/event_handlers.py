@@ -14,9 +14,6 @@ from trio_sched.engine.queue.cluster_changes import (
     ASSIGNED_POD_UPDATE,
     NODE_ADD,
     NODE_DELETE,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_DELETE,
-    UNSCHEDULABLE_POD_UPDATE,
     node_update_events,
 )
 from trio_sched.engine.scheduler import Scheduler
@@ -30,9 +27,6 @@ from trio_sched.plugin_api.custom_resources import Watched, differ
 _POD_ADDED: Final = ASSIGNED_POD_ADD.label
 _POD_UPDATED: Final = ASSIGNED_POD_UPDATE.label
 _POD_DELETED: Final = ASSIGNED_POD_DELETE.label
-_UNASSIGNED_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
-_UNASSIGNED_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
-_UNASSIGNED_DELETED: Final = UNSCHEDULABLE_POD_DELETE.label
 
 _SLICES_CHANGED: Final = ClusterEvent(Resource.RESOURCE_SLICE, Action.UPDATE)
 
@@ -48,6 +42,8 @@ class EventHandlers:
     """Gate GangScheduling: a pod that is added can be what others of its gang wait for."""
     declared_features: bool = True
     """Gate NodeDeclaredFeatures."""
+    preemption_policies: bool = False
+    """Whether it is an event that another preemption policy holds on a node, as since 1.37."""
     wanted_kinds: Mapping[Watched, tuple[str, Action]] = field(factory=dict)
     """Kind → its resource in cluster events, and what plugins have registered for; other changes move no pods."""
     cache_errors: list[CacheError] = field(factory=list, init=False)
@@ -62,21 +58,21 @@ class EventHandlers:
             QuantityError: the pod asks for an amount that cannot be read.
         """
         old, new = change.old, change.new
+        unassigned = self.scheduler.queue.pod_events
         if change.type == "ADDED":
             assert new is not None
             self._pod_added(new, now)
-            label = _POD_ADDED if new.node_name else _UNASSIGNED_ADDED
-            return self.scheduler.queue.renamed_events.get(label, label)
+            return _POD_ADDED if new.node_name else unassigned.added_label
         if change.type == "MODIFIED":
             assert old is not None
             assert new is not None
             self._pod_updated(old, new, now)
             if old.spec.node_name:
                 return _POD_UPDATED
-            return _POD_ADDED if new.node_name else _UNASSIGNED_UPDATED
+            return _POD_ADDED if new.node_name else unassigned.updated_label
         last = change.subject
         self._pod_deleted(old if old is not None else last, now)
-        return _POD_DELETED if last.node_name else _UNASSIGNED_DELETED
+        return _POD_DELETED if last.node_name else unassigned.deleted_label
 
     def _responsible_for_pod(self, pod: Pod) -> bool:
         return pod.scheduler_name in self.scheduler.profiles
@@ -149,7 +145,7 @@ class EventHandlers:
             scheduler.cache.put_unassigned(pod)
             scheduler.queue.add(pod, now=now)
             if self.move_on_pod_add:
-                scheduler.queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod, now=now)
+                scheduler.queue.move_all(scheduler.queue.pod_events.added, None, pod, now=now)
 
     def _pod_updated(self, old: Pod, new: Pod, now: float) -> None:
         queue = self.scheduler.queue
@@ -227,7 +223,9 @@ class EventHandlers:
             assert old is not None
             assert new is not None
             cache.add_node(new)
-            events = node_update_events(old, new, declared_features=self.declared_features)
+            events = node_update_events(
+                old, new, declared_features=self.declared_features, preemption_policies=self.preemption_policies
+            )
             for event in events:
                 queue.move_all(event, old, new, now=now)
             return [event.label for event in events]

@@ -7,11 +7,18 @@ from trio_sched.objects.metadata import NamedObject
 from trio_sched.objects.taint import Taint
 
 
+class NodePodPreemptionPolicy(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Who has switched off on the node that pods are preempted for pods that are resized there."""
+
+    disable_resize_preemption: tuple[str, ...] | None = None
+
+
 class NodeSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """``spec`` of a Node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] | None = None
+    pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
 class NodeCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -5,7 +5,6 @@ A version that changes something is an entry in `_BEHAVIOURS`; plugins and engin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import evolve, field, frozen
@@ -117,12 +116,13 @@ class Behaviour:
         "hold the highest of the sums of what all containers want, have and are allocated; init containers, too",
     )
     """Requests: see `trio_sched.objects.pod_requests.ResourceOptions`."""
-    renamed_events: Mapping[str, str] = _difference(
+    pod_events_are_split: bool = _difference(
         "Events of the queue",
-        "a new pod is `UnschedulablePodAdd` in metrics and logs",
-        "it is `UnscheduledPodAdd`",
+        "a new pod is `UnschedulablePodAdd` in metrics and logs, its change `UnschedulablePodUpdate…`",
+        "`UnscheduledPodAdd`, `TargetPodUpdate…`; more requests are `UpdatePodScaleUp`, a node's other preemption "
+        "policy is `UpdateNodePreemptionPolicy`",
     )
-    """Labels of cluster events that are called otherwise in metrics and logs."""
+    """Whether events tell a pod's own changes from other pods."""
 
     @classmethod
     def of(cls, handle: Handle) -> Behaviour:
@@ -147,7 +147,7 @@ _1_36: Final = Behaviour(
     capacities_are_checked=False,
     counters_belong_to_nodes=False,
     resize_of_whole_pod=False,
-    renamed_events={},
+    pod_events_are_split=False,
 )
 _1_37: Final = evolve(
     _1_36,
@@ -167,7 +167,7 @@ _1_37: Final = evolve(
     capacities_are_checked=True,
     counters_belong_to_nodes=True,
     resize_of_whole_pod=True,
-    renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
+    pod_events_are_split=True,
 )
 _BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}
 """By the first minor version that behaves so, oldest first; what is older than all of them behaves like the first."""

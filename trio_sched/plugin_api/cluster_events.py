@@ -1,7 +1,7 @@
 """Cluster events, and the registrations of plugins for events that may make a rejected pod schedulable.
 
-Source: cluster events of the scheduling framework in Kubernetes 1.36; bit values are those of the original because
-matching compares them numerically.
+Source: cluster events of the scheduling framework in Kubernetes 1.36 and 1.37; bit values are those of 1.36 because
+matching compares them numerically. Actions that came with 1.37 have bits behind these.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Action(IntFlag):
     ALL = 8191
     UPDATE_POD_ANNOTATION = 8192
     """kube-scheduler has no such action: neither `UPDATE` nor `ALL` contains it, and only who names it is told."""
+    UPDATE_NODE_PREEMPTION_POLICY = 16384
+    """An event since 1.37, of which who registers for `UPDATE` is told, too; likewise the next one."""
+    UPDATE_POD_SCALE_UP = 32768
 
 
 _ACTION_NAMES = {
@@ -48,8 +51,10 @@ _ACTION_NAMES = {
     Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
     Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
     Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_NODE_PREEMPTION_POLICY: "UpdateNodePreemptionPolicy",
     Action.UPDATE_POD_LABEL: "UpdatePodLabel",
     Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_SCALE_UP: "UpdatePodScaleUp",
     Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
     Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
     Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
@@ -62,14 +67,17 @@ _ACTION_NAMES = {
 class Resource:
     """The kinds of objects that events are about; others are ``plural.version.group`` or `CustomResource`.
 
-    ``UNSCHEDULABLE_POD`` is the rejected pod itself, whose changes hints are told. That other pods without a node
-    change or go is no event, nor that they come unless the gate GangScheduling is on: a plugin that needs to know looks
-    at ``Handle.version("Pod")`` in its ``run``, or is told of each new one by ``pre_enqueue``, and has others tried by
-    ``Handle.activate`` or ``Handle.retry_after``.
+    ``TARGET_POD`` is the rejected pod itself, whose changes hints are told, ``UNSCHEDULED_POD`` another one without a
+    node, ``UNSCHEDULABLE_POD`` both, ``POD`` all; each holds whichever version is emulated. That other pods without a
+    node change or go is no event, nor that they come unless the gate GangScheduling is on: a plugin that needs to know
+    looks at ``Handle.version("Pod")`` in its ``run``, or is told of each new one by ``pre_enqueue``, and has others
+    tried by ``Handle.activate`` or ``Handle.retry_after``.
     """
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    TARGET_POD = "TargetPod"
     UNSCHEDULABLE_POD = "UnschedulablePod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
@@ -84,6 +92,12 @@ class Resource:
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     WILDCARD = "*"
+
+
+PODS = (Resource.POD, Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD, Resource.UNSCHEDULABLE_POD)
+"""The resources that are pods."""
+_SINCE_1_37 = (Action.UPDATE_NODE_PREEMPTION_POLICY, Action.UPDATE_POD_SCALE_UP)
+_UNASSIGNED = (Resource.UNSCHEDULED_POD, Resource.TARGET_POD, Resource.UNSCHEDULABLE_POD)
 
 
 @frozen
@@ -110,15 +124,27 @@ class ClusterEvent:
         A generic update only matches a registration of all updates: hence the numeric comparison.
         """
         own = self.action & Action.ALL  # what kube-scheduler knows is compared as it does
+        if incoming.action in _SINCE_1_37:
+            own = incoming.action if Action.UPDATE in self.action else self.action & incoming.action
         if incoming.action == Action.UPDATE_POD_ANNOTATION:
             own = self.action & incoming.action
         elif self.is_wildcard:
             return True
-        if self.resource not in (Resource.WILDCARD, incoming.resource) and not (
-            self.resource == Resource.POD and incoming.resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
-        ):
-            return False
-        return bool(own & incoming.action) and incoming.action <= own
+        return self._includes(incoming) and bool(own & incoming.action) and incoming.action <= own
+
+    def _includes(self, incoming: ClusterEvent) -> bool:
+        """Whether the resource of *incoming* is that of this registered event, or one kind of it."""
+        resource = incoming.resource
+        if self.resource in (Resource.WILDCARD, resource):
+            return True
+        if self.resource == Resource.POD:
+            return resource in PODS
+        if self.resource == Resource.UNSCHEDULABLE_POD:
+            return resource in _UNASSIGNED
+        if resource == Resource.UNSCHEDULABLE_POD:  # before 1.37, changes of the pod itself are called so, too
+            comes_or_goes = incoming.action in (Action.ADD, Action.DELETE)
+            return self.resource == (Resource.UNSCHEDULED_POD if comes_or_goes else Resource.TARGET_POD)
+        return False
 
 
 class Hint(Enum):

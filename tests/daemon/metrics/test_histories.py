@@ -310,11 +310,19 @@ async def test_an_attempt_with_extenders_is_one_attempt_and_lasts_as_long_as_the
 @pytest.mark.parametrize("version", ["1.36", "1.37"])
 async def test_new_pods_have_the_names_of_the_emulated_version(autojump_clock: MockClock, version: str) -> None:
     async with virtual_cluster(nodes=2, emulated_version=version) as cluster:
-        await cluster.create(pod("gated", gates=["wait"]))
+        gated = pod("gated", gates=["wait"])
+        await cluster.create(gated)
         await cluster.create(pod("p"))
         await cluster.settle()
         seen = await scrape_of(cluster)
+        await cluster.patch(gated, {"spec": {"schedulingGates": None}})
+        await cluster.settle()
+        after = await scrape_of(cluster)
     is_new = version == "1.37"
+    of_pod, other = ("TargetPod", "UnscheduledPod") if is_new else ("UnschedulablePod", "UnschedulablePod")
+    gone = f"{of_pod}UpdatePodSchedulingGatesEliminated"
+    assert after("scheduler_queue_incoming_pods_total", event=gone, queue="active") == 1
+    assert after("scheduler_event_handling_duration_seconds_count", event=f"{other}Update") is not None
     added = "UnscheduledPodAdd" if is_new else "UnschedulablePodAdd"
     assert seen("scheduler_queue_incoming_pods_total", event=added, queue="active") == 1
     assert seen("scheduler_event_handling_duration_seconds_count", event=added) == 2

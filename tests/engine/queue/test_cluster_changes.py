@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trio_sched.engine.queue.cluster_changes import node_update_events, pod_update_events
+from trio_sched.engine.queue.cluster_changes import SPLIT_POD_EVENTS, node_update_events, pod_update_events
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, pod
@@ -45,6 +45,34 @@ def gated_and_labelled() -> Pod:
 )
 def test_an_update_of_a_pod_becomes_one_event_for_each_change(old: Pod, new: Pod, expected: list[str]) -> None:
     assert labels(pod_update_events(old, new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (pod(), pod(labels={"a": "b"}), ["TargetPodUpdatePodLabel"]),
+        (pod(cpu="1"), pod(cpu="2"), ["TargetPodUpdatePodScaleUp"]),
+        (pod(), pod(cpu="1"), ["TargetPodUpdatePodScaleUp"]),
+        (
+            pod(cpu="1", memory="2Gi"),
+            pod(cpu="2", memory="1Gi"),
+            ["TargetPodUpdatePodScaleDown", "TargetPodUpdatePodScaleUp"],
+        ),
+        (pod(), pod(), ["TargetPodUpdate"]),
+        (pod(node_name="n", cpu="1"), pod(node_name="n", cpu="2"), ["AssignedPodUpdatePodScaleUp"]),
+    ],
+)
+def test_since_1_37_a_pod_itself_is_told_of_its_changes_and_more_requests_are_an_event(
+    old: Pod, new: Pod, expected: list[str]
+) -> None:
+    assert labels(pod_update_events(old, new, events=SPLIT_POD_EVENTS)) == expected
+
+
+@pytest.mark.parametrize("since_1_37", [False, True])
+def test_another_preemption_policy_of_a_node_is_an_event_since_1_37(since_1_37: bool) -> None:
+    new = msgspec.convert({"spec": {"podPreemptionPolicy": {"disableResizePreemption": ["me"]}}}, Node)
+    events = node_update_events(Node(), new, preemption_policies=since_1_37)
+    assert labels(events) == (["NodeUpdateNodePreemptionPolicy"] if since_1_37 else [])
 
 
 def test_generated_resource_claims_are_an_event() -> None:

@@ -170,6 +170,21 @@ def test_watched_resources_are_the_union_over_all_profiles() -> None:
     }
 
 
+@pytest.mark.parametrize("action", list(Action.__members__.values()))
+def test_every_action_can_be_registered(action: Action) -> None:
+    class Registers(PluginBase):
+        @hookimpl
+        def filter_node(self) -> None:
+            return None
+
+        @hookimpl
+        def events_to_register(self) -> list[EventRegistration]:
+            return [on(Resource.POD, action)]
+
+    table = build_hint_table(make_profile([Registers]))
+    assert ClusterEvent(Resource.POD, action) in table.events_of("Registers")
+
+
 def test_a_plugin_whose_events_to_register_raises_is_named() -> None:
     class Mute(PluginBase):
         @hookimpl

@@ -8,6 +8,7 @@ from attrs import define, field
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.queue import in_flight
 from trio_sched.engine.queue.backoff import Backoff
+from trio_sched.engine.queue.cluster_changes import POD_EVENTS, SPLIT_POD_EVENTS
 from trio_sched.engine.queue.pre_enqueue import ProfileQueueing
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import HintEntry, HintTable
@@ -58,7 +59,7 @@ class Line:
             backoff=Backoff(align_to_window=self.pop_from_backoff),
             pop_from_backoff=self.pop_from_backoff,
             nominates_gated=self.nominates_gated,
-            renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"} if self.nominates_gated else {},
+            pod_events=SPLIT_POD_EVENTS if self.nominates_gated else POD_EVENTS,
         )
         self.install(HINTS)
 

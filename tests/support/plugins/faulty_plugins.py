@@ -528,7 +528,7 @@ class ForgetsNewPods(Registering):
         return Verdicts.where(nodes.pod_count > 0, unschedulable("lonely"))
 
 
-@fault("events", "on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL)")
+@fault("events", "on(Resource.TARGET_POD, Action.UPDATE_POD_LABEL)")
 class ForgetsTheLabelsOfThePod(Registering):
     events: ClassVar[list[EventRegistration]] = []
 
@@ -537,7 +537,7 @@ class ForgetsTheLabelsOfThePod(Registering):
         return None if "example.com/approved" in pod.labels else unschedulable("not approved")
 
 
-@fault("events", "add on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_ANNOTATION) to what")
+@fault("events", "add on(Resource.TARGET_POD, Action.UPDATE_POD_ANNOTATION) to what")
 class ForgetsTheAnnotationsOfThePod(Registering):
     events: ClassVar[list[EventRegistration]] = [on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL)]
 

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY, kind_of
 from trio_sched.errors import nearest_name
-from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
+from trio_sched.plugin_api.cluster_events import PODS, Action, ClusterEvent, Resource
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 
-_PODS: Final = (Resource.POD, Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
 _NAMES: Final = (*KINDS, *WATCHED_ANYWAY)
 _FINE: Final = [action for action in Action if action.name is not None and action.name.startswith("UPDATE_")]
 
@@ -29,7 +28,7 @@ def kind_mistakes(plugin: Any, events: Iterable[ClusterEvent]) -> Iterator[str]:
                 yield f"its {attribute} name {name!r}, {_no_kind(name, _NAMES)}"
     for event in events:
         if not _is_resource(event.resource):
-            known = (*_PODS, Resource.NODE, *_NAMES)
+            known = (*PODS, Resource.NODE, *_NAMES)
             yield f"events_to_register names {event.resource!r}, {_no_kind(event.resource, known)}"
         elif never := _impossible(event):
             updates = " and ".join(f"Action.{action.name}" for action in never)
@@ -60,7 +59,7 @@ def _exists(kind: Watched) -> bool:
 
 
 def _is_resource(resource: str) -> bool:
-    return resource in (*_PODS, Resource.WILDCARD) or _exists(resource)
+    return resource in (*PODS, Resource.WILDCARD) or _exists(resource)
 
 
 def _no_kind(name: Watched, known: Iterable[str]) -> str:
@@ -73,5 +72,5 @@ def _impossible(event: ClusterEvent) -> list[Action]:
     """The updates in *event* that objects of its kind do not have; none if it names all updates."""
     if event.resource == Resource.WILDCARD or Action.UPDATE in event.action:
         return []
-    about = "UPDATE_POD_" if event.resource in _PODS else "UPDATE_NODE_" if event.resource == Resource.NODE else "-"
+    about = "UPDATE_POD_" if event.resource in PODS else "UPDATE_NODE_" if event.resource == Resource.NODE else "-"
     return [action for action in _FINE if action in event.action and not str(action.name).startswith(about)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 import numpy as np
@@ -367,6 +369,9 @@ def read_clause(hook: BoundHook, clause: object, count: int) -> Clause:
     return evolve(found, reason=plain_text(reason), title=plain_text(title))
 
 
+_ALL_ACTIONS: Final = reduce(or_, map(int, Action.__members__.values()))
+
+
 def check_registration(hook: BoundHook, registration: object) -> None:
     """Check one of the registrations that events_to_register gave.
 
@@ -377,11 +382,7 @@ def check_registration(hook: BoundHook, registration: object) -> None:
         raise wrong_return_value(hook, registration, f"{describe_value(registration)} among its registrations")
     event, hint, node_local, custom = _fields(hook, registration, "event", "hint", "node_local", "custom_resource")
     resource, action = _fields(hook, event, "resource", "action") if type(event) is ClusterEvent else (None, 0)
-    if (
-        not issubclass(type(resource), str)
-        or type(action) not in (int, Action)
-        or not 0 < int(action) <= int(Action.ALL | Action.UPDATE_POD_ANNOTATION)
-    ):
+    if not issubclass(type(resource), str) or type(action) not in (int, Action) or not 0 < int(action) <= _ALL_ACTIONS:
         raise wrong_return_value(
             hook, event, "a registration for something that is no event of a resource and an action"
         )

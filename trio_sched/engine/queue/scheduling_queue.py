@@ -25,11 +25,11 @@ from trio_sched.engine.queue.cluster_changes import (
     CONFIGURATION_CHANGE,
     FORCE_ACTIVATE,
     PLUGIN_RETRY,
+    POD_EVENTS,
     POP_FROM_BACKOFF,
     SCHEDULE_ATTEMPT_FAILURE,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_UPDATE,
     UNSCHEDULABLE_TIMEOUT,
+    PodEvents,
     annotation_event,
     pod_update_events,
 )
@@ -88,8 +88,8 @@ class SchedulingQueue:
     """When plugins want pods to be tried again."""
     nominates_gated: bool = False
     """Whether a pod that pre_enqueue rejects is nominated, too, to the node that its status names."""
-    renamed_events: Mapping[str, str] = field(factory=dict)
-    """Labels of events that are called otherwise."""
+    pod_events: PodEvents = POD_EVENTS
+    """The events about pods without a node."""
     profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
     _registered: dict[ClusterEvent, frozenset[str]] = field(factory=dict)
     _watches_annotations: bool = field(default=False, init=False)
@@ -215,7 +215,7 @@ class SchedulingQueue:
 
     def add(self, pod: Pod, *, now: float) -> None:
         """A new pod without a node."""
-        self._move_to_active(QueuedPodInfo(pod, now), UNSCHEDULABLE_POD_ADD, now)
+        self._move_to_active(QueuedPodInfo(pod, now), self.pod_events.added, now)
 
     def update(self, old: Pod, new: Pod, *, now: float) -> None:
         """A pod without a node has changed."""
@@ -240,7 +240,7 @@ class SchedulingQueue:
             return
         info = self.unschedulable.get(key)
         if info is None:
-            self._move_to_active(QueuedPodInfo(new, now), UNSCHEDULABLE_POD_UPDATE, now)
+            self._move_to_active(QueuedPodInfo(new, now), self.pod_events.updated, now)
             return
         info.replace_pod(new)
         self.nominator.update(old, new)
@@ -252,8 +252,8 @@ class SchedulingQueue:
 
     def events_of_update(self, old: Pod, new: Pod) -> list[ClusterEvent]:
         """What an update of a pod is turned into: kube-scheduler's events, then ours if plugins have asked for it."""
-        events = pod_update_events(old, new, self.resource_options)
-        if self._watches_annotations and (added := annotation_event(old, new)) is not None:
+        events = pod_update_events(old, new, self.resource_options, self.pod_events)
+        if self._watches_annotations and (added := annotation_event(old, new, self.pod_events)) is not None:
             return [*events, added] if self._registered_for(added) else events
         return events
 
@@ -544,7 +544,7 @@ class SchedulingQueue:
         if not (from_backoff and self.pop_from_backoff) and not self._pre_enqueue.run(info):
             if key not in self.active and key not in self.backing_off:
                 self._put_unschedulable(info, event)
-                if self.nominates_gated and event in (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE):
+                if self.nominates_gated and event in (self.pod_events.added, self.pod_events.updated):
                     self.nominator.add(info.pod, None)
             return False
         if info.initial_attempt_timestamp is None:
@@ -554,7 +554,7 @@ class SchedulingQueue:
         self._set_signature_and_sort_key(info)
         self.active.push(info)
         self._count_incoming(info, "active", event)
-        if event in (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE):
+        if event in (self.pod_events.added, self.pod_events.updated):
             self.nominator.add(info.pod, None)
         return True
 
@@ -576,7 +576,7 @@ class SchedulingQueue:
         self.unschedulable.put(info)
 
     def _count_incoming(self, info: QueuedPodInfo, queue: str, event: ClusterEvent) -> None:
-        label = self.renamed_events.get(event.label, event.label)
+        label = event.label
         self.counters.incoming[queue, label] += 1
         info.moved_by = label
         if self.on_move is not None:

@@ -14,7 +14,7 @@ from trio_sched.testing.conformance.cluster_state import NODE, RUNNING, WAITING,
 _LONGEST: Final = 240
 _CONSTANTS: Final = {value: f"Resource.{name}" for name, value in vars(Resource).items() if name.isupper()}
 _OF_KIND: Final = {value.rpartition("/")[2]: constant for value, constant in _CONSTANTS.items()}
-_RESOURCES: Final = {NODE: "Resource.NODE", RUNNING: "Resource.ASSIGNED_POD", WAITING: "Resource.UNSCHEDULABLE_POD"}
+_RESOURCES: Final = {NODE: "Resource.NODE", RUNNING: "Resource.ASSIGNED_POD", WAITING: "Resource.TARGET_POD"}
 
 
 def registration_for(change: Change, resources: Mapping[Kind, str]) -> str:
