@@ -30,6 +30,7 @@ from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
+from trio_sched.daemon.metrics.families.client_families import has_informer_metrics
 from trio_sched.daemon.plugins.object_writes import ObjectWrites
 from trio_sched.daemon.plugins.plugin_handle import HandleParts
 from trio_sched.daemon.plugins.plugin_http import NetworkTransport, PluginHttp
@@ -206,6 +207,7 @@ def assemble(
         client=clients.main,
         served=served,
         delivery=delivery if shadow is None else shadow.delivery,
+        processing=metrics.informer_processing if has_informer_metrics(settings.gates.version) else None,
         random=random,
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders),

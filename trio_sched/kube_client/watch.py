@@ -173,6 +173,11 @@ class Reflector(Generic[T]):
     def __attrs_post_init__(self) -> None:
         self._codec = Codec(self.kind)
 
+    @property
+    def resource_version(self) -> str:
+        """That of the last change or list that was delivered, or of a later bookmark; empty before the first list."""
+        return self._version
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """List, then watch again and again, and list again when the resource version has expired; never returns."""
         is_first = True

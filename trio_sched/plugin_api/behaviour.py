@@ -116,6 +116,12 @@ class Behaviour:
         "hold the highest of the sums of what all containers want, have and are allocated; init containers, too",
     )
     """Requests: see `trio_sched.objects.pod_requests.ResourceOptions`."""
+    deleted_pods_are_uncounted: bool = _difference(
+        "`scheduler_unschedulable_pods`",
+        "goes on counting a pod that is deleted before it is tried again, if it was on its way",
+        "does not",
+    )
+    """Whether a pod that is deleted from the active or the backoff queue leaves the gauge of unschedulable pods."""
     pod_events_are_split: bool = _difference(
         "Events of the queue",
         "a new pod is `UnschedulablePodAdd` in metrics and logs, its change `UnschedulablePodUpdate…`",
@@ -147,6 +153,7 @@ _1_36: Final = Behaviour(
     capacities_are_checked=False,
     counters_belong_to_nodes=False,
     resize_of_whole_pod=False,
+    deleted_pods_are_uncounted=False,
     pod_events_are_split=False,
 )
 _1_37: Final = evolve(
@@ -167,6 +174,7 @@ _1_37: Final = evolve(
     capacities_are_checked=True,
     counters_belong_to_nodes=True,
     resize_of_whole_pod=True,
+    deleted_pods_are_uncounted=True,
     pod_events_are_split=True,
 )
 _BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}

@@ -353,6 +353,26 @@ async def test_equal_pods_that_share_a_node_are_rescored_where_the_version_has_m
     assert seen("scheduler_batch_cache_flushed_total") is None
 
 
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_watches_are_shown_as_informers_since_1_37(autojump_clock: MockClock, version: str) -> None:
+    async with virtual_cluster(nodes=1, emulated_version=version) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+        newest = int(cluster.pod("p").metadata.resource_version)
+    families = ("store_resource_version", "queued_items", "processing_latency_seconds_count")
+    if version == "1.36":
+        assert not any(seen.by("resource", f"informer_{one}") for one in families)
+        return
+    of_pods = {"name": "kube-scheduler", "group": "", "version": "v1", "resource": "pods"}
+    assert seen("informer_store_resource_version", **of_pods) == newest
+    assert seen("informer_queued_items", **of_pods) == 0
+    processed = seen("informer_processing_latency_seconds_count", **of_pods)
+    assert processed is not None
+    assert processed >= 3  # nothing is there, the pod comes, it has a node
+    assert {"nodes", "storageclasses", "deviceclasses"} <= seen.by("resource", "informer_store_resource_version").keys()
+
+
 def test_the_claims_of_extended_resources_are_counted_under_one_name_in_each_version() -> None:
     old, new = "scheduler_resourceclaim_creates_total", "dynamic_resource_allocation_resourceclaim_creates_total"
     assert FAMILIES[old].until == FAMILIES[new].since == (1, 37)

@@ -625,6 +625,19 @@ def test_a_pod_that_is_set_aside_counts_for_the_plugin_that_rejected_it_until_it
     assert counted["Fit", "default-scheduler"] == 0
 
 
+@pytest.mark.parametrize("uncounts_deleted", [False, True], ids=["1.36", "1.37"])
+@pytest.mark.parametrize("event_at", [1.0, 100.0], ids=["backoff", "active"])
+def test_a_rejected_pod_that_is_deleted_on_its_way_is_counted_no_more_since_1_37(
+    line: Line, uncounts_deleted: bool, event_at: float
+) -> None:
+    line.queue.uncounts_deleted = uncounts_deleted
+    line.reject(pod("p"), "Fit")
+    line.queue.move_all(NODE_ADD, None, node("n"), now=event_at)
+    assert line.where == {"active" if event_at > 10 else "backoff": ["p"]}
+    line.queue.delete(pod("p"))
+    assert line.queue.counters.unschedulable["Fit", "default-scheduler"] == (0 if uncounts_deleted else 1)
+
+
 def test_other_profiles_judge_pods_that_are_set_aside(line: Line) -> None:
     set_aside(line, pod("p"))
     line.queue.requeue_all(now=1.0)

@@ -32,6 +32,7 @@ EXPIRATION_BUCKETS: Final = (
     15552000.0,
     31104000.0,
 )
+INFORMER_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 MAX_ATTEMPTS_LABEL: Final = 15
 """Pods with so many attempts or more are one series, ``15+``."""
 _ATTEMPTS: Final = (*map(str, range(MAX_ATTEMPTS_LABEL)), f"{MAX_ATTEMPTS_LABEL}+")
@@ -73,6 +74,10 @@ class MetricRecorder:
     """Seconds from the queue to the bind."""
     permit_waits: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS, ("result",)))
     event_handling: HistogramsBy = field(factory=lambda: HistogramsBy(POINT_BUCKETS, ("event",)))
+    informer_processing: HistogramsBy = field(
+        factory=lambda: HistogramsBy(INFORMER_BUCKETS, ("group", "version", "resource"))
+    )
+    """Seconds that it took to handle what a watch delivered at once."""
     victims: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 7)))
     preemptions: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS, ("result",)))
     """Seconds that the deletion of the victims took in the background."""
@@ -124,6 +129,7 @@ class MetricRecorder:
             self.sli,
             self.permit_waits,
             self.event_handling,
+            self.informer_processing,
             self.preemptions,
             self.binding_condition_waits,
         ):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.metrics.recorder import HistogramsBy
 from trio_sched.daemon.watching.delivery import Delivery
 from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
@@ -18,11 +19,19 @@ from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.versions.served_versions import NotServed, ServedVersions
 from trio_sched.kube_client.watch import Reflector, WatchErrorLog
 from trio_sched.objects.changes import Changes, Listed
+from trio_sched.objects.metadata import WireObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=WireObject)
+
+
+def informer_key(kind: Kind[Any]) -> tuple[str, str, str]:
+    """Group, version and plural of *kind*: the key in `Watches.processing`."""
+    return kind.group, kind.version, kind.plural
 
 
 @define(eq=False, kw_only=True)
@@ -35,6 +44,8 @@ class Watches:
     random: Random
     nodes: Reflector[Node] = field(init=False)
     pods: Reflector[Pod] = field(init=False)
+    processing: HistogramsBy | None = None
+    """The durations of processing what a watch has delivered, by group, version and plural; None: not measured."""
     _node_kind: Kind[Node]
     _pod_kind: Kind[Pod]
     _scopes: dict[Watched, trio.CancelScope] = field(factory=dict, init=False)
@@ -48,6 +59,8 @@ class Watches:
     def __attrs_post_init__(self) -> None:
         self.nodes = Reflector(self.client, self._node_kind, self.delivery.nodes_changed, self.random)
         self.pods = Reflector(self.client, self._pod_kind, self.delivery.pods_changed, self.random)
+        self.nodes.deliver = self._measured(self.nodes)
+        self.pods.deliver = self._measured(self.pods)
         self.reflectors += [self.nodes, self.pods]
 
     async def run(
@@ -55,7 +68,7 @@ class Watches:
     ) -> None:
         """Follow everything that is needed; reports started when all of it has been listed once."""
         held: list[Listed[Pod] | Changes[Pod]] = []
-        self.pods.deliver = held.append
+        deliver, self.pods.deliver = self.pods.deliver, held.append
         async with trio.open_nursery() as self._nursery:
             async with trio.open_nursery() as first_lists:
                 first_lists.start_soon(self._nursery.start, self.nodes.run)
@@ -63,9 +76,23 @@ class Watches:
                 first_lists.start_soon(self.follow, wanted)
             # Only now: so every pod finds its node, and plugins what they read of it.
             for batch in held:
-                self.delivery.pods_changed(batch)
-            self.pods.deliver = self.delivery.pods_changed
+                deliver(batch)
+            self.pods.deliver = deliver
             task_status.started()
+
+    def _measured(self, reflector: Reflector[T]) -> Callable[[Listed[T] | Changes[T]], None]:
+        """What *reflector* delivers to, and measures it if that is wanted."""
+        processing, deliver = self.processing, reflector.deliver
+        if processing is None:
+            return deliver
+        clock = self.delivery.event_handlers.scheduler.measurements.clock
+
+        def measured(batch: Listed[T] | Changes[T]) -> None:
+            began = clock()
+            deliver(batch)
+            processing.observe(clock() - began, *informer_key(reflector.kind))
+
+        return measured
 
     async def follow(self, wanted: Iterable[Watched]) -> None:
         """Begin to follow those of the resources *wanted* that are not followed yet; returns when these are listed."""
@@ -117,6 +144,7 @@ class Watches:
                 responded.set()
 
         reflector = Reflector(self.client, kind, handle, self.random, on_error=on_error, served=self.served)
+        reflector.deliver = self._measured(reflector)
         self.reflectors.append(reflector)
 
         async def follow() -> None:
@@ -125,6 +153,8 @@ class Watches:
                     await reflector.run()
             finally:
                 self.reflectors.remove(reflector)
+                if self.processing is not None:
+                    self.processing.by_key.pop(informer_key(reflector.kind), None)
                 self.unwatched.pop(name, None)
 
         assert self._nursery is not None

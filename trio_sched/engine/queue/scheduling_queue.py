@@ -88,6 +88,8 @@ class SchedulingQueue:
     """When plugins want pods to be tried again."""
     nominates_gated: bool = False
     """Whether a pod that pre_enqueue rejects is nominated, too, to the node that its status names."""
+    uncounts_deleted: bool = False
+    """Whether a pod that is deleted while its turn is near is no unschedulable pod any more."""
     pod_events: PodEvents = POD_EVENTS
     """The events about pods without a node."""
     profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
@@ -264,7 +266,10 @@ class SchedulingQueue:
         self.retries.forget(uid)
         self.popped.pop(uid, None)
         for heap in (self.active, self.backing_off, self.set_aside):
-            if heap.remove(key) is not None:
+            info = heap.remove(key)
+            if info is not None:
+                if self.uncounts_deleted:
+                    self._count(info, -1)
                 return
         info = self.unschedulable.remove(key)
         if info is not None:

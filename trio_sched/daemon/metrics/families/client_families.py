@@ -5,10 +5,38 @@ from __future__ import annotations
 from typing import Final
 
 from trio_sched.daemon.metrics.families.families import BETA, Family, Type
+from trio_sched.daemon.metrics.recorder import INFORMER_BUCKETS
 from trio_sched.daemon.metrics.requests import LATENCY_BUCKETS, SIZE_BUCKETS
 from trio_sched.daemon.writes.job_times import QUEUE_BUCKETS
 
+_INFORMER_LABELS: Final = ("name", "group", "version", "resource")
+_SINCE_INFORMERS: Final = (1, 37)
+
 CLIENT_FAMILIES: Final = (
+    Family(
+        "informer_processing_latency_seconds",
+        Type.HISTOGRAM,
+        "Time taken to process events after popping from the queue.",
+        _INFORMER_LABELS,
+        buckets=INFORMER_BUCKETS,
+        since=_SINCE_INFORMERS,
+        note="All events that were read from the connection at once are one value.",
+    ),
+    Family(
+        "informer_queued_items",
+        Type.GAUGE,
+        "Number of items currently queued in the FIFO.",
+        _INFORMER_LABELS,
+        since=_SINCE_INFORMERS,
+        note="Always 0: events are processed as they are read.",
+    ),
+    Family(
+        "informer_store_resource_version",
+        Type.GAUGE,
+        "The 15 least significant digits of the resource version of the store.",
+        _INFORMER_LABELS,
+        since=_SINCE_INFORMERS,
+    ),
     Family(
         "leader_election_master_status",
         Type.GAUGE,
@@ -170,3 +198,8 @@ CLIENT_FAMILIES: Final = (
         note="Never has a value.",
     ),
 )
+
+
+def has_informer_metrics(version: tuple[int, int]) -> bool:
+    """Whether the emulated *version* shows how the events of watches are processed."""
+    return version >= _SINCE_INFORMERS

@@ -278,7 +278,7 @@ SCHEDULER_FAMILIES: Final = (
     Family(
         "dynamic_resource_allocation_resourceclaim_creates_total",
         Type.COUNTER,
-        "Number of ResourceClaims creation requests within scheduler",
+        "Number of ResourceClaims creation requests, categorized by creation status and admin access",
         ("status", "admin_access", "owner_api_group", "owner_api_kind"),
         gates=("DRAExtendedResource",),
         since=(1, 37),

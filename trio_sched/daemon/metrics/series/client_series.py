@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from trio_sched.daemon.metrics.families.client_families import CLIENT_FAMILIES
 from trio_sched.daemon.metrics.families.exposed import Series
@@ -16,10 +16,13 @@ from trio_sched.daemon.metrics.requests import RequestLog
 from trio_sched.daemon.metrics.series.scheduler_series import Collected
 from trio_sched.engine.hooks.histogram import Histogram
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.watch import Reflector
 
 FAMILIES: Final = by_name(CLIENT_FAMILIES)
 ELECTION: Final = "kube-scheduler"
 """The name of the election in metrics, whatever the lease is called."""
+INFORMER: Final = "kube-scheduler"
+"""The name of the informers in metrics."""
 NO_RESPONSE: Final = "<error>"
 
 
@@ -52,6 +55,25 @@ def requests(logs: Iterable[RequestLog]) -> Collected:
     rotations = Histogram(FAMILIES["rest_client_exec_plugin_certificate_rotation_age"].buckets)
     yield "rest_client_exec_plugin_certificate_rotation_age", [((), rotations)]
     yield "rest_client_transport_cert_rotation_gc_calls_total", [((), 0.0)]
+
+
+def informers(reflectors: Iterable[Reflector[Any]], recorder: MetricRecorder) -> Collected:
+    """The watches, as kube-scheduler shows its informers."""
+    versions: list[Series] = []
+    queued: list[Series] = []
+    for reflector in reflectors:
+        kind, version = reflector.kind, reflector.resource_version[-15:]
+        labels = kind.group, INFORMER, kind.plural, kind.version
+        queued.append((labels, 0.0))
+        if version.isdecimal():
+            versions.append((labels, float(version)))
+    yield "informer_queued_items", queued
+    yield "informer_store_resource_version", versions
+    processing = recorder.informer_processing.by_key.items()
+    yield (
+        "informer_processing_latency_seconds",
+        [((group, INFORMER, plural, version), one) for (group, version, plural), one in processing],
+    )
 
 
 def clients(clients: Mapping[str, KubeClient]) -> Collected:

@@ -85,6 +85,7 @@ class Collection:
             scheduler_series.watches(sources.reflectors),
             client_series.requests(sources.requests.by_host.values()),
             client_series.clients(sources.clients),
+            client_series.informers(sources.reflectors, recorder),
             client_series.election(recorder),
             sources.serving.collect(),
             process.collect(),
