@@ -44,6 +44,8 @@ DIFFERENCES: Final = """\
 - Batches: scores of equal pods are kept for longer than half a second, for many kinds of pods at once, and every node
   that changes is scored again, not only the one chosen last. A decision is that of scoring all nodes; one of 1.37's
   batches does not know of changes to other nodes for half a second.
+- Patches of the status of pods name no `resourceVersion`, which keeps 1.37 from writing into the status of a bound pod
+  that it is not scheduled: here nothing is patched while a pod is being bound.
 - As in 1.36 are the metrics, but for labels of events and [those that say so](metrics.md).
   `plugins.podGroupPostFilter` is refused.
 - `--help` lists the gates of 1.36, and `--version` says 1.36.

@@ -106,6 +106,9 @@ class DynamicResources:
         self._handle = handle
         gates, behaviour = Features.of(handle.feature_enabled), Behaviour.of(handle)
         self._lists_are_evaluated = gates.dra_list_type_attributes or behaviour.list_attributes_are_evaluated
+        self._claim_actions = Action.ADD | Action.UPDATE
+        if behaviour.deleted_claims_free_devices:
+            self._claim_actions |= Action.DELETE
         self._configurations = merged_configurations if behaviour.configuration_is_merged else configurations
         features = AllocatorFeatures(
             admin_access=gates.dra_admin_access,
@@ -517,19 +520,21 @@ class DynamicResources:
         add_or_update = Action.ADD | Action.UPDATE
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-            on(Resource.RESOURCE_CLAIM, add_or_update, self._claim_changed),
+            on(Resource.RESOURCE_CLAIM, self._claim_actions, self._claim_changed),
             on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._pod_changed),
             on(Resource.DEVICE_CLASS, add_or_update),
             on(Resource.RESOURCE_SLICE, add_or_update),
         ]
 
-    def _claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
+    def _claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None) -> Hint:
         try:
             claims = claims_of(pod, self._known_claims, of_group=self._for_groups)
         except ClaimNotReady:
             return Hint.SKIP
-        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        if old is not None and old.status.allocation is not None and (new is None or new.status.allocation is None):
             return Hint.QUEUE  # its devices are free
+        if new is None:
+            return Hint.SKIP
         if all(claim.metadata.uid != new.metadata.uid for claim in claims):
             return Hint.SKIP
         return Hint.QUEUE if old is None or old.status != new.status else Hint.SKIP

@@ -200,6 +200,7 @@ def build_scheduler(
         "groups_back_off": with_groups,
         "resource_options": options,
         "nominates_gated": behaviour.gated_pods_keep_nominations,
+        "flushes_gated": behaviour.gated_pods_are_flushed,
         "uncounts_deleted": behaviour.deleted_pods_are_uncounted,
         "pod_events": SPLIT_POD_EVENTS if behaviour.pod_events_are_split else POD_EVENTS,
         "on_move": log_queue_move,

@@ -116,6 +116,18 @@ class Behaviour:
         "hold the highest of the sums of what all containers want, have and are allocated; init containers, too",
     )
     """Requests: see `trio_sched.objects.pod_requests.ResourceOptions`."""
+    gated_pods_are_flushed: bool = _difference(
+        "Queue",
+        "a gated pod waits for an event of the plugin that gates it, however long",
+        "after five minutes that plugin is asked again, every 30 seconds",
+    )
+    """Whether gated pods are moved like others when they have waited for an event too long."""
+    deleted_claims_free_devices: bool = _difference(
+        "DynamicResources",
+        "a claim that is deleted wakes no pod",
+        "it wakes those that wait for devices if it still had some: the watch may have missed that it gave them back",
+    )
+    """DynamicResources: whether the deletion of an allocated claim is worth an attempt."""
     deleted_pods_are_uncounted: bool = _difference(
         "`scheduler_unschedulable_pods`",
         "goes on counting a pod that is deleted before it is tried again, if it was on its way",
@@ -153,6 +165,8 @@ _1_36: Final = Behaviour(
     capacities_are_checked=False,
     counters_belong_to_nodes=False,
     resize_of_whole_pod=False,
+    gated_pods_are_flushed=False,
+    deleted_claims_free_devices=False,
     deleted_pods_are_uncounted=False,
     pod_events_are_split=False,
 )
@@ -174,6 +188,8 @@ _1_37: Final = evolve(
     capacities_are_checked=True,
     counters_belong_to_nodes=True,
     resize_of_whole_pod=True,
+    gated_pods_are_flushed=True,
+    deleted_claims_free_devices=True,
     deleted_pods_are_uncounted=True,
     pod_events_are_split=True,
 )

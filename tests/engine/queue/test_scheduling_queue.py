@@ -638,6 +638,17 @@ def test_a_rejected_pod_that_is_deleted_on_its_way_is_counted_no_more_since_1_37
     assert line.queue.counters.unschedulable["Fit", "default-scheduler"] == (0 if uncounts_deleted else 1)
 
 
+@pytest.mark.parametrize("flushes_gated", [False, True], ids=["1.36", "1.37"])
+def test_a_gated_pod_is_asked_for_again_when_it_has_waited_too_long_since_1_37(line: Line, flushes_gated: bool) -> None:
+    line.queue.flushes_gated = flushes_gated
+    line.add(pod("p", gates=["wait"]), pod("q", gates=["wait"]))
+    freed = line.queue.find("default/p")
+    assert freed is not None
+    freed.replace_pod(pod("p"))
+    line.queue.flush_unschedulable(now=301.0)
+    assert line.where == ({"active": ["p"], "gated": ["q"]} if flushes_gated else {"gated": ["p", "q"]})
+
+
 def test_other_profiles_judge_pods_that_are_set_aside(line: Line) -> None:
     set_aside(line, pod("p"))
     line.queue.requeue_all(now=1.0)

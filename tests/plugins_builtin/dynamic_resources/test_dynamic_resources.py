@@ -51,6 +51,7 @@ from trio_sched.testing import (
     resource_claim,
     resource_slice,
     schedule,
+    sub_request,
 )
 
 DRA = "DynamicResources"
@@ -298,6 +299,26 @@ def test_with_devices_of_several_nodes_pods_with_claims_have_no_signature() -> N
 def test_events_and_hints(resource: Resource, action: Action, expected: Hint | None) -> None:
     changed = node("n") if resource == Resource.NODE else ResourceClaim()
     assert ask_hint(DRA, ClusterEvent(resource, action), claiming(), new=changed) is expected
+
+
+@pytest.mark.parametrize("version", [(1, 36), (1, 37)], ids=["1.36", "1.37"])
+@pytest.mark.parametrize("allocated", [False, True])
+def test_since_1_37_the_deletion_of_a_claim_that_still_has_devices_frees_them(version: Any, allocated: bool) -> None:
+    handle = cluster(resource_claim("c"))
+    handle.emulated_version = version
+    gone = resource_claim("gone", allocated=[given("a")] if allocated else [])
+    event = ClusterEvent(Resource.RESOURCE_CLAIM, Action.DELETE)
+    expected = None if version == (1, 36) else Hint.QUEUE if allocated else Hint.SKIP
+    assert ask_hint(DRA, event, claiming(), old=gone, new=None, handle=handle) is expected
+
+
+def test_a_pod_with_a_claim_for_all_nodes_and_one_of_its_own_is_scored() -> None:
+    shared = resource_claim("shared", allocated=[given("pool")])
+    own = resource_claim("own", device_request(first_available=[sub_request("s")]))
+    slices = [resource_slice(None, device("gpu-0")), *(resource_slice(one, device("gpu-0")) for one in "ab")]
+    outcome = schedule(claiming("shared", "own"), on=NODES, plugins=[DRA], handle=cluster(shared, own, *slices))
+    assert outcome.error is None
+    assert outcome.feasible == ("a", "b")
 
 
 def test_a_claim_that_is_not_there_gates_the_pod() -> None:

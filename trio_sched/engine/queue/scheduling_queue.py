@@ -90,6 +90,8 @@ class SchedulingQueue:
     """Whether a pod that pre_enqueue rejects is nominated, too, to the node that its status names."""
     uncounts_deleted: bool = False
     """Whether a pod that is deleted while its turn is near is no unschedulable pod any more."""
+    flushes_gated: bool = False
+    """Whether pre_enqueue is asked again about pods that it rejected when they have waited too long."""
     pod_events: PodEvents = POD_EVENTS
     """The events about pods without a node."""
     profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
@@ -436,8 +438,9 @@ class SchedulingQueue:
 
     def _move(self, candidates: Iterable[QueuedPodInfo], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
         registered = self._registered_for(event)
+        skips_gated = not (self.flushes_gated and event.is_wildcard)
         for info in candidates:
-            if info.gating_plugin and info.gating_plugin not in registered:
+            if info.gating_plugin and skips_gated and info.gating_plugin not in registered:
                 continue
             strategy = self._queueing_strategy(info, event, old, new)
             if strategy == QueueingStrategy.SKIP:
