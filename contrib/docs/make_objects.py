@@ -69,6 +69,8 @@ _FUNCTIONS: Final = (
             "ResourceOptions",
             "node_amounts",
             "nano_requests",
+            "nano_limits",
+            "claimed_amounts",
             "to_amounts",
             "is_extended",
             "HostPort",

@@ -196,12 +196,10 @@ class _NodeFilter:
         return found
 
     def _sharing_problem(self, rule: NodeAllocatable, position: int) -> Status | None:
-        """Whether a claim that is allocated takes resources of the node for another pod."""
+        """Whether the devices of a claim are resources of the node that another pod has."""
         node = self.nodes.node(position)
-        for index, claim in enumerate(self.of_pod.claims):
-            if claim.status.allocation is None:
-                continue
-            problem = rule.sharing_problem(self.pod, claim, node)
+        for index in range(len(self.of_pod.claims)):
+            problem = rule.sharing_problem(self.pod, self.of_pod, index, node, self.nodes.devices)
             selector = self.of_pod.selectors.get(index)
             if problem is not None and (selector is None or match_node_selector(selector, self._one(position))[0]):
                 return problem

@@ -24,6 +24,7 @@ from plugins_builtin.dynamic_resources.group_claims import (
     shared_entries,
 )
 from plugins_builtin.dynamic_resources.node_allocatable import NodeAllocatable
+from plugins_builtin.dynamic_resources.node_allocatable_resources import NodeAllocatableResources
 from plugins_builtin.dynamic_resources.pod_claims import (
     IN_MEMORY,
     ClaimNotReady,
@@ -147,7 +148,8 @@ class DynamicResources:
         self._node_allocatable: NodeAllocatable | None = None
         if gates.dra_node_allocatable_resources:
             options = replace_fields(resource_options(handle), device_claims=True)
-            self._node_allocatable = NodeAllocatable(options)
+            of_version = NodeAllocatableResources if behaviour.devices_have_overhead else NodeAllocatable
+            self._node_allocatable = of_version(options, self._for_groups)
         self._tried: set[str] = set()
         """UIDs of the pods that are reserved because their group is being tried."""
         self._filter_made: DeviceFilter | None = None

@@ -43,7 +43,7 @@ ClaimStatuses = tuple[NodeAllocatableResourceClaimStatus, ...]
 
 
 @frozen
-class _Used:
+class Used:
     """An allocated device, and what is consumed of its capacities; None if it is not shared."""
 
     id: DeviceId
@@ -52,12 +52,14 @@ class _Used:
 
 
 @frozen
-class _Amount:
+class Amount:
+    """An amount that is shown as the first quantity that was not zero."""
+
     nano: int
     style: QuantityStyle
 
-    def __add__(self, other: _Amount) -> _Amount:
-        return _Amount(self.nano + other.nano, self.style if self.nano else other.style)
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.nano + other.nano, self.style if self.nano else other.style)
 
 
 @define(eq=False)
@@ -66,9 +68,16 @@ class NodeAllocatable:
 
     options: ResourceOptions
     """With *device_claims*."""
+    for_groups: bool = False
+    """Gate DRAWorkloadResourceClaims."""
 
-    def sharing_problem(self, pod: Pod, claim: ResourceClaim, node: NodeView) -> Status | None:
-        """Whether the devices of *claim*, which is allocated, take resources of *node* for another pod already."""
+    def sharing_problem(
+        self, pod: Pod, of_pod: PodClaims, index: int, node: NodeView, devices: DeviceTable
+    ) -> Status | None:
+        """Whether the devices of the claim at *index* are resources of *node* that another pod has already."""
+        claim = of_pod.claims[index]
+        if claim.status.allocation is None:
+            return None
         users = {
             one.uid
             for one in node.pods
@@ -113,7 +122,7 @@ class NodeAllocatable:
         seen: set[str] = set()
         for index, claim in of_pod.to_allocate():
             in_flight = of_pod.shared_allocations.get(index)
-            used = _used_by(next(remaining)) if in_flight is None else _used_in(in_flight, devices)
+            used = used_by(next(remaining)) if in_flight is None else used_in(in_flight, devices)
             is_mapped = any(one.device is not None and one.device.node_allocatable_resource_mappings for one in used)
             if not is_mapped or claim.metadata.uid in seen:
                 continue
@@ -124,7 +133,7 @@ class NodeAllocatable:
                 found.append(
                     NodeAllocatableResourceClaimStatus(
                         resource_claim_name=claim.name,
-                        containers=_containers_with(pod, names) or None,
+                        containers=containers_with(pod, names) or None,
                         resources={name: format_nano(one.nano, one.style) for name, one in amounts.items()},
                     )
                 )
@@ -145,7 +154,11 @@ class NodeAllocatable:
                         f"pod level request for {name} is insufficient to cover the aggregated container and "
                         "node-allocatable DRA requests"
                     )
-        return _fit_problem(to_amounts(total), node)
+        return self._limit_problem(pod) or _fit_problem(to_amounts(total), node)
+
+    def _limit_problem(self, pod: Pod) -> Status | None:
+        """Whether the limits of *pod* as a whole are too low for what its status says that its devices take."""
+        return None
 
 
 def _fit_problem(amounts: ResourceAmounts, node: NodeView) -> Status | None:
@@ -163,14 +176,16 @@ def _fit_problem(amounts: ResourceAmounts, node: NodeView) -> Status | None:
     return unresolvable(*reasons) if is_unresolvable else unschedulable(*reasons)
 
 
-def _used_by(solution: ClaimSolution) -> list[_Used]:
+def used_by(solution: ClaimSolution) -> list[Used]:
+    """The devices that were found for a claim."""
     return [
-        _Used(one.device.id, one.device.device, None if one.consumed is None else consumed_capacity_of(one))
+        Used(one.device.id, one.device.device, None if one.consumed is None else consumed_capacity_of(one))
         for one in solution.devices
     ]
 
 
-def _used_in(allocation: AllocationResult, devices: DeviceTable) -> list[_Used]:
+def used_in(allocation: AllocationResult, devices: DeviceTable) -> list[Used]:
+    """The devices of *allocation*, as the slices describe them."""
     used = []
     for one in allocation.devices.results or ():
         id_ = DeviceId(one.driver, one.pool, one.device)
@@ -178,17 +193,17 @@ def _used_in(allocation: AllocationResult, devices: DeviceTable) -> list[_Used]:
         consumed = one.consumed_capacity
         if consumed is None and one.share_id is not None:
             consumed = {}  # it is shared, and has no capacities
-        used.append(_Used(id_, None if found is None else found.device, consumed))
+        used.append(Used(id_, None if found is None else found.device, consumed))
     return used
 
 
-def _amounts_of(claim: ResourceClaim, used: Sequence[_Used]) -> dict[str, _Amount]:
+def _amounts_of(claim: ResourceClaim, used: Sequence[Used]) -> dict[str, Amount]:
     """What the devices of *claim* take of their node, by resource.
 
     Raises:
         AllocationFailed: a device is gone, or a mapping cannot be followed.
     """
-    found: dict[str, _Amount] = {}
+    found: dict[str, Amount] = {}
     for one in used:
         where = f"claim {path_of(claim)}, device {one.id.device}: "
         if one.device is None:
@@ -208,7 +223,7 @@ def _amounts_of(claim: ResourceClaim, used: Sequence[_Used]) -> dict[str, _Amoun
     return found
 
 
-def _amount_of(mapping: NodeAllocatableResourceMapping, consumed: Mapping[str, Quantity]) -> _Amount | None:
+def _amount_of(mapping: NodeAllocatableResourceMapping, consumed: Mapping[str, Quantity]) -> Amount | None:
     """None if the mapping is about a capacity of which nothing is consumed.
 
     Raises:
@@ -222,13 +237,13 @@ def _amount_of(mapping: NodeAllocatableResourceMapping, consumed: Mapping[str, Q
         nano = parse_nano(base)
         if multiplier is not None:
             nano = -(-nano * parse_nano(multiplier) // NANO)
-        return _Amount(nano, style_of(base))
+        return Amount(nano, style_of(base))
     if multiplier is None:
-        return _Amount(0, QuantityStyle.DECIMAL)
-    return _Amount(parse_nano(multiplier), style_of(multiplier))
+        return Amount(0, QuantityStyle.DECIMAL)
+    return Amount(parse_nano(multiplier), style_of(multiplier))
 
 
-def _containers_with(pod: Pod, entries: set[str]) -> tuple[str, ...]:
+def containers_with(pod: Pod, entries: set[str]) -> tuple[str, ...]:
     """The names of the containers that use one of these ``spec.resourceClaims``."""
     return tuple(
         [

@@ -175,6 +175,18 @@ def test_what_devices_take_of_the_node_counts_where_its_gate_is_on() -> None:
     assert (found.requested.cpu_milli, found.nonzero_cpu_milli) == (2500, 2600)
 
 
+def test_what_devices_are_of_the_node_and_take_besides_counts_for_each_container_that_uses_them() -> None:
+    overhead = [{"name": "cpu", "perPod": "1", "perContainer": "250m"}, {"name": "memory", "perContainer": "1Gi"}]
+    claims = [
+        {"resourceClaimName": "a", "containers": ["x", "y"], "overhead": overhead},
+        {"resourceClaimName": "b", "mapping": [{"name": "cpu", "quantity": "2"}], "overhead": overhead},
+    ]
+    found = decoded({"containers": [{}]}, {"nodeAllocatableResourceClaimStatuses": claims})
+    on = ResourceOptions(device_claims=True)
+    assert requested(found, options=on) == ResourceAmounts(cpu_milli=4500, memory_bytes=2048 * MIB)
+    assert requested(found) == ResourceAmounts()
+
+
 def test_scores_count_containers_that_ask_for_nothing_with_defaults() -> None:
     resources = pod_resources(pod(containers=[container(), container(cpu="0", memory="1Mi")]))
     assert resources.requested == ResourceAmounts(memory_bytes=MIB)

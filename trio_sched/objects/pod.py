@@ -151,6 +151,21 @@ class ExtendedResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False,
     resource_claim_name: str = ""
 
 
+class NodeAllocatableMappedResources(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """How much of a resource of the node the devices of a claim are."""
+
+    name: str = ""
+    quantity: Quantity | None = None
+
+
+class NodeAllocatableOverheadResources(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """How much of a resource of the node the devices of a claim take besides: for the pod, and for each container."""
+
+    name: str = ""
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
 class NodeAllocatableResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """What the devices of a claim take of the node itself, CPU for instance; gate DRANodeAllocatableResources."""
 
@@ -158,6 +173,9 @@ class NodeAllocatableResourceClaimStatus(Struct, frozen=True, rename="camel", gc
     containers: tuple[str, ...] | None = None
     """The containers that use the claim."""
     resources: dict[str, Quantity] | None = None
+    """In 1.36; the others came in its place."""
+    mapping: tuple[NodeAllocatableMappedResources, ...] | None = None
+    overhead: tuple[NodeAllocatableOverheadResources, ...] | None = None
 
 
 class PodStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

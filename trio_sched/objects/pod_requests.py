@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from trio_sched.objects.amounts.quantity import NANO, Quantity, to_milli, to_units
-from trio_sched.objects.pod import Container, ContainerStatus, Pod, PodStatus
+from trio_sched.objects.amounts.quantity import NANO, Quantity, parse_nano, to_milli, to_units
+from trio_sched.objects.pod import Container, ContainerStatus, NodeAllocatableResourceClaimStatus, Pod, PodStatus
 from trio_sched.objects.resized_amounts import (
     NanoAmounts,
     Resized,
@@ -284,11 +284,25 @@ def _requests(
         _add_init_containers(total, spec.init_containers, requests_of)
     if options.device_claims:
         for claim in status.node_allocatable_resource_claim_statuses or ():
-            _add(total, parse_amounts(claim.resources))
+            _add(total, claimed_amounts(claim, len(claim.containers or ())))
     if use_pod_level and options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests):
         total.update(_pod_level_requests(pod, options, resized))
     if spec.overhead:
         _add(total, parse_amounts(spec.overhead))
+    return total
+
+
+def claimed_amounts(claim: NodeAllocatableResourceClaimStatus, containers: int) -> NanoAmounts:
+    """What the devices of *claim* take of their node for a pod of which so many *containers* use them."""
+    total = dict(parse_amounts(claim.resources))
+    for one in claim.mapping or ():
+        if one.quantity is not None:
+            _add(total, {one.name: parse_nano(one.quantity)})
+    for overhead in claim.overhead or ():
+        per_pod, per_container = (
+            0 if amount is None else parse_nano(amount) for amount in (overhead.per_pod, overhead.per_container)
+        )
+        _add(total, {overhead.name: per_pod + per_container * containers})
     return total
 
 

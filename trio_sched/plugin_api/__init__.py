@@ -26,6 +26,8 @@ from trio_sched.objects.namespace import Namespace as Namespace
 from trio_sched.objects.node import Node as Node
 from trio_sched.objects.node_amounts import node_amounts as node_amounts
 from trio_sched.objects.pod import Container as Container
+from trio_sched.objects.pod import NodeAllocatableMappedResources as NodeAllocatableMappedResources
+from trio_sched.objects.pod import NodeAllocatableOverheadResources as NodeAllocatableOverheadResources
 from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus as NodeAllocatableResourceClaimStatus
 from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod import PodResourceClaim as PodResourceClaim
@@ -37,8 +39,10 @@ from trio_sched.objects.pod_requests import DEFAULT_MEMORY_BYTES as DEFAULT_MEMO
 from trio_sched.objects.pod_requests import HostPort as HostPort
 from trio_sched.objects.pod_requests import ResourceAmounts as ResourceAmounts
 from trio_sched.objects.pod_requests import ResourceOptions as ResourceOptions
+from trio_sched.objects.pod_requests import claimed_amounts as claimed_amounts
 from trio_sched.objects.pod_requests import host_ports as host_ports
 from trio_sched.objects.pod_requests import is_extended as is_extended
+from trio_sched.objects.pod_requests import nano_limits as nano_limits
 from trio_sched.objects.pod_requests import nano_requests as nano_requests
 from trio_sched.objects.pod_requests import pod_resources as pod_resources
 from trio_sched.objects.pod_requests import to_amounts as to_amounts
@@ -61,6 +65,9 @@ from trio_sched.objects.resource.resource_slice import CapacityRequestPolicy as 
 from trio_sched.objects.resource.resource_slice import Device as Device
 from trio_sched.objects.resource.resource_slice import DeviceAttribute as DeviceAttribute
 from trio_sched.objects.resource.resource_slice import DeviceCapacity as DeviceCapacity
+from trio_sched.objects.resource.resource_slice import NodeAllocatableMapping as NodeAllocatableMapping
+from trio_sched.objects.resource.resource_slice import NodeAllocatableOverhead as NodeAllocatableOverhead
+from trio_sched.objects.resource.resource_slice import NodeAllocatableResource as NodeAllocatableResource
 from trio_sched.objects.resource.resource_slice import NodeAllocatableResourceMapping as NodeAllocatableResourceMapping
 from trio_sched.objects.resource.resource_slice import ResourceSlice as ResourceSlice
 from trio_sched.objects.selector import LabelSelector as LabelSelector
@@ -314,6 +321,11 @@ __all__ = [
     "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
+    "NodeAllocatableMappedResources",
+    "NodeAllocatableMapping",
+    "NodeAllocatableOverhead",
+    "NodeAllocatableOverheadResources",
+    "NodeAllocatableResource",
     "NodeAllocatableResourceClaimStatus",
     "NodeAllocatableResourceMapping",
     "NodeColumns",
@@ -398,6 +410,7 @@ __all__ = [
     "amount_text",
     "budgets_of",
     "check_node_selector",
+    "claimed_amounts",
     "compile_selector",
     "delete_pod",
     "edit_node",
@@ -415,6 +428,7 @@ __all__ = [
     "match_labels",
     "match_node_selector",
     "match_term",
+    "nano_limits",
     "nano_requests",
     "nearest_name",
     "node_amounts",

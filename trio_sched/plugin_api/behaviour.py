@@ -110,6 +110,14 @@ class Behaviour:
         "slices with shared counters that name a node or select nodes are those of these nodes only",
     )
     """DynamicResources: whether slices with counters are for the nodes that they name."""
+    devices_have_overhead: bool = _difference(
+        "DynamicResources, gate DRANodeAllocatableResources",
+        "`nodeAllocatableResourceMappings` of devices count while a claim is being allocated; pods on one node do not "
+        "share a claim with such",
+        "`nodeAllocatableResources` count for each pod, as `mapping` and `overhead`; pods do not share a claim with "
+        "`mapping`",
+    )
+    """DynamicResources: which fields of devices say what these take of their node."""
     resize_of_whole_pod: bool = _difference(
         "Pods that are being resized",
         "hold the sum of what each container wants, has or is allocated at most",
@@ -164,6 +172,7 @@ _1_36: Final = Behaviour(
     all_devices_need_room=False,
     capacities_are_checked=False,
     counters_belong_to_nodes=False,
+    devices_have_overhead=False,
     resize_of_whole_pod=False,
     gated_pods_are_flushed=False,
     deleted_claims_free_devices=False,
@@ -187,6 +196,7 @@ _1_37: Final = evolve(
     all_devices_need_room=True,
     capacities_are_checked=True,
     counters_belong_to_nodes=True,
+    devices_have_overhead=True,
     resize_of_whole_pod=True,
     gated_pods_are_flushed=True,
     deleted_claims_free_devices=True,

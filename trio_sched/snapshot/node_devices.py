@@ -40,7 +40,10 @@ class NodeDevices:
     """Whether one of its devices takes resources of the node itself; gate DRANodeAllocatableResources."""
 
     def __attrs_post_init__(self) -> None:
-        self.has_mappings = any(one.device.node_allocatable_resource_mappings for one in self.devices)
+        self.has_mappings = any(
+            one.device.node_allocatable_resource_mappings or one.device.node_allocatable_resources
+            for one in self.devices
+        )
 
 
 _NO_DEVICES = NodeDevices((), (), is_local=True)

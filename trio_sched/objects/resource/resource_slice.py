@@ -80,6 +80,28 @@ class NodeAllocatableResourceMapping(Struct, frozen=True, rename="camel", gc=Fal
     allocation_multiplier: Quantity | None = None
 
 
+class NodeAllocatableMapping(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """How much of a resource of its node a device is: a fixed amount, or what is consumed of a capacity, multiplied."""
+
+    capacity_key: str | None = None
+    capacity_multiplier: Quantity | None = None
+    device_multiplier: Quantity | None = None
+
+
+class NodeAllocatableOverhead(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """How much of a resource of its node a device takes besides: for each pod that uses it, and for each container."""
+
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
+class NodeAllocatableResource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """What a device has to do with a resource of its node; since 1.37, in place of `NodeAllocatableResourceMapping`."""
+
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A device; attributes and capacities by ``name`` (of the driver's domain) or ``domain/name``."""
 
@@ -96,6 +118,7 @@ class Device(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     binding_failure_conditions: tuple[str, ...] | None = None
     allow_multiple_allocations: bool | None = None
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | None = None
+    node_allocatable_resources: dict[str, NodeAllocatableResource] | None = None
 
 
 class ResourcePool(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
