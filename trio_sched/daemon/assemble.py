@@ -26,11 +26,11 @@ from trio_sched.daemon.hooks.blocking_hooks import BlockingHooks
 from trio_sched.daemon.hooks.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import ProfileLoader
+from trio_sched.daemon.metrics.families.client_families import has_informer_metrics
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
-from trio_sched.daemon.metrics.families.client_families import has_informer_metrics
 from trio_sched.daemon.plugins.object_writes import ObjectWrites
 from trio_sched.daemon.plugins.plugin_handle import HandleParts
 from trio_sched.daemon.plugins.plugin_http import NetworkTransport, PluginHttp
