@@ -37,6 +37,8 @@ class ControlPlane:
     api_server: ServerProcess
     admin: KubeClient
     """Has all rights and no limit."""
+    all_kinds: bool = False
+    """Whether the API server serves kinds that it does not by default."""
 
     @property
     def url(self) -> str:
@@ -56,7 +58,9 @@ class ControlPlane:
     async def change_api_server(self, assets: Assets) -> None:
         """Stop the API server, and start that of *assets* with the same data."""
         await self.api_server.stop(signal.SIGTERM)
-        self.api_server.command = api_server_command(assets.kube_apiserver, self.files, self.port, self.etcd_url)
+        self.api_server.command = api_server_command(
+            assets.kube_apiserver, self.files, self.port, self.etcd_url, all_kinds=self.all_kinds
+        )
         await self.start_api_server()
 
     async def restart(self) -> None:
@@ -80,7 +84,13 @@ class ControlPlane:
 
 @asynccontextmanager
 async def control_plane(
-    assets: Assets, files: ServerFiles, folder: Path, *, flags: Sequence[str] = (), end_with: int = signal.SIGTERM
+    assets: Assets,
+    files: ServerFiles,
+    folder: Path,
+    *,
+    flags: Sequence[str] = (),
+    end_with: int = signal.SIGTERM,
+    all_kinds: bool = False,
 ) -> AsyncIterator[ControlPlane]:
     """A running control plane.
 
@@ -92,13 +102,15 @@ async def control_plane(
         folder: gets the data, in ``etcd``, and the logs.
         flags: more flags of the API server.
         end_with: the signal that ends the servers.
+        all_kinds: whether it serves device taint rules, workloads and pod groups, as far as it has them.
 
     Raises:
         ServerDied: a server did not become ready.
     """
     etcd_url, port = f"http://127.0.0.1:{free_port()}", free_port()
     etcd = ServerProcess(etcd_command(assets.etcd, folder / "etcd", etcd_url), folder / "etcd.log")
-    command = [*api_server_command(assets.kube_apiserver, files, port, etcd_url), *flags]
+    serves = api_server_command(assets.kube_apiserver, files, port, etcd_url, all_kinds=all_kinds)
+    command = [*serves, *flags]
     api_server = ServerProcess(command, folder / "kube-apiserver.log")
     settings = ConnectionSettings(
         server=f"https://127.0.0.1:{port}", tls=TlsSettings(insecure_skip_verify=True), token=ADMIN_TOKEN
@@ -108,4 +120,4 @@ async def control_plane(
         etcd.running(partial(is_healthy, etcd_url), end_with=end_with),
         api_server.running(partial(is_ready, admin), end_with=end_with),
     ):
-        yield ControlPlane(files, port, etcd_url, etcd, api_server, admin)
+        yield ControlPlane(files, port, etcd_url, etcd, api_server, admin, all_kinds)

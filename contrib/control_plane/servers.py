@@ -6,7 +6,9 @@ import os
 import re
 import socket
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import httpx
 import trustme
@@ -115,8 +117,10 @@ def etcd_command(binary: Path, data_folder: Path, url: str) -> list[str]:
     ]
 
 
-def api_server_command(binary: Path, files: ServerFiles, port: int, etcd_url: str) -> list[str]:
-    """An API server with RBAC and without the controllers that a cluster has."""
+def api_server_command(
+    binary: Path, files: ServerFiles, port: int, etcd_url: str, *, all_kinds: bool = False
+) -> list[str]:
+    """An API server with RBAC and without the controllers that a cluster has; see `optional_kinds_flags`."""
     return [
         str(binary),
         f"--etcd-servers={etcd_url}",
@@ -135,7 +139,7 @@ def api_server_command(binary: Path, files: ServerFiles, port: int, etcd_url: st
         f"--service-account-key-file={files.key}",
         f"--service-account-signing-key-file={files.key}",
         "--service-cluster-ip-range=10.0.0.0/24",
-        *device_flags(minor_version(binary)),
+        *optional_kinds_flags(minor_version(binary), all_kinds=all_kinds),
     ]
 
 
@@ -146,13 +150,35 @@ def minor_version(binary: Path) -> int | None:
     return None if found is None else int(found[1])
 
 
-def device_flags(minor: int | None) -> list[str]:
-    """What makes an API server of 1.32 or 1.33 serve devices; later ones do by default."""
-    if minor is None or not 32 <= minor < 34:
+_DEVICES: Final[Mapping[int, tuple[str, str]]] = {
+    31: ("DynamicResourceAllocation", "resource.k8s.io/v1alpha3"),
+    32: ("DynamicResourceAllocation", "resource.k8s.io/v1beta1"),
+    33: ("DynamicResourceAllocation", "resource.k8s.io/v1beta1 resource.k8s.io/v1beta2"),
+}
+_OTHER_KINDS: Final[Mapping[int, tuple[str, str]]] = {
+    33: ("DRADeviceTaints", "resource.k8s.io/v1alpha3"),
+    34: ("DRADeviceTaints", "resource.k8s.io/v1alpha3"),
+    35: ("DRADeviceTaints GenericWorkload", "resource.k8s.io/v1alpha3 scheduling.k8s.io/v1alpha1"),
+    36: ("DRADeviceTaintRules GenericWorkload", "resource.k8s.io/v1beta2 scheduling.k8s.io/v1alpha2"),
+    37: ("GenericWorkload", "scheduling.k8s.io/v1beta1"),
+    38: ("GenericWorkload", "scheduling.k8s.io/v1beta1"),
+}
+"""Minor version → feature gates, and versions of groups: device taint rules and pod groups."""
+
+
+def optional_kinds_flags(minor: int | None, *, all_kinds: bool) -> list[str]:
+    """What makes an API server of 1.31 to 1.33 serve devices; later ones do by default.
+
+    Args:
+        minor: the minor version of the API server, as far as it is known.
+        all_kinds: also what makes it serve device taint rules, workloads and pod groups, as far as it has them.
+    """
+    tables = (_DEVICES, _OTHER_KINDS) if all_kinds else (_DEVICES,)
+    found = [table[minor] for table in tables if minor is not None and minor in table]
+    if not found:
         return []
-    versions = ["v1beta1", "v1beta2"][: minor - 31]
-    served = ",".join(f"resource.k8s.io/{version}=true" for version in versions)
-    return ["--feature-gates=DynamicResourceAllocation=true", f"--runtime-config={served}"]
+    gates, versions = (",".join(f"{one}=true" for texts in found for one in texts[column].split()) for column in (0, 1))
+    return [f"--feature-gates={gates}", f"--runtime-config={versions}"]
 
 
 def free_port() -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contrib.api_servers.runs import pairs_of, run_tests, servers_in
-from contrib.control_plane.servers import device_flags
+from contrib.control_plane.servers import optional_kinds_flags
 
 
 def executable(path: Path, says: str) -> None:
@@ -58,9 +58,18 @@ def test_a_folder_without_servers_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("minor", "versions"), [(31, ""), (32, "v1beta1"), (33, "v1beta1 v1beta2"), (34, ""), (None, "")]
+    ("minor", "versions"),
+    [(31, "v1alpha3"), (32, "v1beta1"), (33, "v1beta1 v1beta2"), (34, ""), (39, ""), (None, "")],
 )
 def test_devices_are_switched_on_where_they_are_not(minor: int | None, versions: str) -> None:
-    flags = device_flags(minor)
+    flags = optional_kinds_flags(minor, all_kinds=False)
     assert bool(flags) is bool(versions)
     assert all(f"resource.k8s.io/{one}=true" in flags[1] for one in versions.split())
+
+
+def test_other_kinds_are_switched_on_if_they_are_wanted() -> None:
+    assert optional_kinds_flags(35, all_kinds=False) == []
+    assert optional_kinds_flags(35, all_kinds=True) == [
+        "--feature-gates=DRADeviceTaints=true,GenericWorkload=true",
+        "--runtime-config=resource.k8s.io/v1alpha3=true,scheduling.k8s.io/v1alpha1=true",
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from contrib.scenarios.pending_causes import NAMESPACE, Json, node, pod
+from contrib.scenarios.manifests import NAMESPACE, Json, node, pod
 from trio_sched.cli.commands.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.explanation import pod_groups

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from contrib.scenarios.pending_causes import claim, node, pod, storage_class
+from contrib.scenarios.manifests import claim, node, pod, storage_class
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.explanation.text import Layout, explanation_text

@@ -15,7 +15,7 @@ from recorded_clusters import record
 from rich.console import Console
 from served_scheduler import CONFIGURATION, served_scheduler
 
-from contrib.scenarios.pending_causes import pod
+from contrib.scenarios.manifests import pod
 from trio_sched.cli.commands import top, ui
 from trio_sched.cli.commands.live_scheduler import NotShown
 from trio_sched.cli.commands.local_page import LocalPage, SchedulerProxy

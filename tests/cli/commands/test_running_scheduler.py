@@ -8,7 +8,7 @@ from attrs import evolve
 from real_time_daemon import node_manifests
 from served_scheduler import served_scheduler
 
-from contrib.scenarios.pending_causes import pod
+from contrib.scenarios.manifests import pod
 from trio_sched.cli.commands import running_scheduler
 from trio_sched.cli.commands.running_scheduler import (
     NotExplained,

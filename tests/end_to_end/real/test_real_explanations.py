@@ -14,7 +14,8 @@ from real_servers import ASSETS, Files, Server, eventually, process, real_server
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.control_plane.servers import ADMIN_TOKEN
-from contrib.scenarios.pending_causes import CAUSES, NAMESPACE, PendingCause, volume
+from contrib.scenarios.manifests import NAMESPACE, volume
+from contrib.scenarios.pending_causes import CAUSES, PendingCause
 
 pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
 

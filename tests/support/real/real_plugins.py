@@ -1,6 +1,6 @@
 """A daemon in the process of the test, with plugins that are not installed, against an API server on a port."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +13,7 @@ from daemon_clients import open_unlimited
 from real_servers import Server
 
 from contrib.control_plane.servers import SCHEDULER_TOKEN
-from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.permissions import cluster_rules
@@ -23,9 +23,11 @@ from trio_sched.testing.cluster_settings import cluster_settings
 
 
 @asynccontextmanager
-async def daemon_with(server: Server, plugins: Sequence[Any], config: str | None = None) -> AsyncIterator[Assembly]:
+async def daemon_with(
+    server: Server, plugins: Sequence[Any], config: str | None = None, gates: Mapping[str, bool] | None = None
+) -> AsyncIterator[Assembly]:
     """Run a daemon with *plugins*, which has the permissions that are computed from what these declare."""
-    settings = evolve(cluster_settings(config, DEFAULT_GATES, plugins, False), identity="me")
+    settings = evolve(cluster_settings(config, FeatureGates.emulating("", gates or {}), plugins, False), identity="me")
     tls = TlsSettings(ca_file=str(server.files.server.authority))
     connection = ConnectionSettings(server=server.url, tls=tls, token=SCHEDULER_TOKEN)
     async with open_unlimited(settings.config, connection) as clients, trio.open_nursery() as nursery:
@@ -40,8 +42,9 @@ async def daemon_with(server: Server, plugins: Sequence[Any], config: str | None
 async def _grant(server: Server, rules: list[dict[str, Any]]) -> None:
     group = "/apis/rbac.authorization.k8s.io/v1"
     name = {"metadata": {"name": "plugins"}}
-    if (await server.admin.get(f"{group}/clusterroles/plugins")).status_code == 200:
-        return  # of a daemon that ran before
+    if (await server.admin.get(f"{group}/clusterroles/plugins")).status_code == 200:  # of a daemon that ran before
+        await server.request("PUT", f"{group}/clusterroles/plugins", {**name, "rules": rules})
+        return
     await server.request("POST", f"{group}/clusterroles", {**name, "rules": rules})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "plugins"}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:kube-scheduler"}

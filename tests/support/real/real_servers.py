@@ -173,8 +173,10 @@ async def etcd(binary: Path, folder: Path) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def real_server(files: Files, assets: str = ASSETS) -> AsyncIterator[Server]:
-    running = control_plane(Assets(Path(assets)), files.server, files.folder, end_with=signal.SIGKILL)
+async def real_server(files: Files, assets: str = ASSETS, *, all_kinds: bool = False) -> AsyncIterator[Server]:
+    running = control_plane(
+        Assets(Path(assets)), files.server, files.folder, end_with=signal.SIGKILL, all_kinds=all_kinds
+    )
     async with running as plane, admin_of(plane.url, files) as admin:
         stop = partial(plane.api_server.stop, signal.SIGKILL)
         yield Server(plane.url, files, admin, 100, 500, stop, plane.start_api_server, plane)

@@ -10,6 +10,7 @@ from trio_sched.simulator.admission.annotations import number_in
 from trio_sched.simulator.admission.limit_ranges import apply_defaults, check_limits
 from trio_sched.simulator.admission.runtime_classes import admit_runtime_class
 from trio_sched.simulator.errors.status_errors import forbidden
+from trio_sched.simulator.pods.label_keys import merge_label_keys
 from trio_sched.simulator.pods.pod_defaults import (
     DEFAULT_ACCOUNT,
     add_default_tolerations,
@@ -43,6 +44,7 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
     apply_defaults(state, fields)
     if spec.get("runtimeClassName") or spec.get("overhead"):
         admit_runtime_class(state, resource, fields)
+    merge_label_keys(fields, state.types.minor)
     status: Json = {"phase": "Pending"}
     if spec.get("schedulingGates"):
         status["conditions"] = [

@@ -1,0 +1,138 @@
+"""Kubernetes objects as plain manifests, with the fields only that a scenario is about."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Json = dict[str, Any]
+
+NAMESPACE = "default"
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "a", **more: Any) -> Json:
+    amounts = {"cpu": cpu, "memory": memory, "pods": more.pop("pods", "110"), **more.pop("offers", {})}
+    labels = {HOST: name, ZONE: zone, **more.pop("labels", {})}
+    labels = {key: value for key, value in labels.items() if value is not None}
+    conditions = [{"type": "Ready", "status": "True"}]
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": conditions}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": more,
+        "status": status,
+    }
+
+
+def pod(
+    name: str = "asked", *, requests: Json | None = None, on: str = "", labels: Json | None = None, **spec: Any
+) -> Json:
+    container: Json = {"name": "app", "image": "registry.test/app:1", "resources": {"requests": requests or {}}}
+    limits = {key: value for key, value in (requests or {}).items() if "/" in key}
+    if limits:
+        container["resources"]["limits"] = limits
+    container |= spec.pop("container", {})
+    metadata: Json = {"name": name, "namespace": NAMESPACE, "labels": labels or {"app": name}}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **({"nodeName": on} if on else {}), **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def claim(
+    name: str, *, size: str = "1Gi", of_class: str | None = None, modes: Sequence[str] = ("ReadWriteOnce",)
+) -> Json:
+    spec: Json = {"accessModes": list(modes), "resources": {"requests": {"storage": size}}}
+    if of_class is not None:
+        spec["storageClassName"] = of_class
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def bound_claim(name: str, volume: str, **more: Any) -> Json:
+    made = claim(name, of_class="fast", **more)
+    made["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    made["spec"]["volumeName"] = volume
+    made["status"] = {"phase": "Bound", "accessModes": made["spec"]["accessModes"], "capacity": {"storage": "1Gi"}}
+    return made
+
+
+def volume(name: str, of_claim: str, *, zones: Sequence[str] = (), mode: str = "ReadWriteOnce") -> Json:
+    spec: Json = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": [mode],
+        "csi": {"driver": "disk.test", "volumeHandle": name},
+        "storageClassName": "fast",
+        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": NAMESPACE, "name": of_claim},
+    }
+    if zones:
+        terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+def storage_class(name: str, provisioner: str = "disk.test", mode: str = "WaitForFirstConsumer", **more: Any) -> Json:
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
+    return {**head, "provisioner": provisioner, "volumeBindingMode": mode, **more}
+
+
+def device_class(name: str, expression: str = 'device.driver == "gpu.test"') -> Json:
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}}
+    return {**head, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+
+
+def devices(on: str, *names: str, taints: Sequence[Json] = ()) -> Json:
+    listed: list[Json] = [
+        {"name": name, "attributes": {"model": {"string": "a100"}}, **({"taints": list(taints)} if taints else {})}
+        for name in names
+    ]
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"{on}-gpus"}}
+    return {**head, "spec": {"driver": "gpu.test", "nodeName": on, "pool": pool, "devices": listed}}
+
+
+def device_claim(name: str, of_class: str = "gpu", *, count: int = 1, selector: str = "") -> Json:
+    exact: Json = {"deviceClassName": of_class, "count": count, "allocationMode": "ExactCount"}
+    if selector:
+        exact["selectors"] = [{"cel": {"expression": selector}}]
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {**head, "metadata": metadata, "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exact}]}}}
+
+
+def wants_devices(name: str) -> Json:
+    return {
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+        "container": {"resources": {"claims": [{"name": "gpu"}]}},
+    }
+
+
+def being_deleted(one: Json, finalizer: str) -> Json:
+    since = "2026-01-01T00:00:00Z"
+    stored = {"uid": f"uid-{one['metadata']['name']}", "resourceVersion": "1", "creationTimestamp": since}
+    return {**one, "metadata": {**one["metadata"], **stored, "deletionTimestamp": since, "finalizers": [finalizer]}}
+
+
+def uses(name: str) -> list[Json]:
+    return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+
+
+def priority_class(name: str, value: int) -> Json:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def affinity(which: str, labels: Mapping[str, str], key: str) -> Json:
+    term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key}
+    return {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def node_affinity(*terms: Sequence[Json]) -> Json:
+    listed = [{"matchExpressions": list(term)} for term in terms]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}}
+
+
+def spread(key: str, *, skew: int = 1, labels: Mapping[str, str], **more: Any) -> list[Json]:
+    selector = {"labelSelector": {"matchLabels": dict(labels)}}
+    return [{"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", **selector, **more}]
+
+
+def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Json:
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}

@@ -1,0 +1,17 @@
+"""Mixed scenarios are placed alike on the API server of every version."""
+
+import pytest
+from scenario_outcomes import is_served, simulated_outcome
+
+from contrib.scenarios.mixed.all_scenarios import MIXED_SCENARIOS
+from contrib.scenarios.mixed.scenario import MixedScenario
+from trio_sched.testing.virtual_time import run_virtual
+
+
+@pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=[one.name for one in MIXED_SCENARIOS])
+def test_a_scenario_is_placed_alike_on_every_version(scenario: MixedScenario) -> None:
+    expected = run_virtual(simulated_outcome, scenario)
+    assert any(expected.tried.values())
+    for minor in (31, 32, 33, 34, 35, 37):
+        if is_served(scenario, minor):
+            assert run_virtual(simulated_outcome, scenario, minor) == expected
