@@ -19,7 +19,7 @@ This page is made from `trio_sched/kube_client/versions/api_versions.py` by `mak
 """
 FOOTER: Final = """\
 
-What 1.31 has of resource claims (`v1alpha3`) and 1.35 of workloads (`v1alpha1`) is not read.
+What 1.35 has of workloads (`v1alpha1`) is not read.
 
 ## How the version is found
 
@@ -37,6 +37,8 @@ roles fit all servers.
 
 * A DeviceTaintRule of `v1alpha3` that selects by `deviceClassName` or by CEL `selectors`, which Kubernetes 1.33 to 1.35
   allow, is left out and logged: without that part of its selector it would taint other devices, too.
+* A ResourceClaim of `v1alpha3` with `spec.controller`, which 1.31 has, is left out and logged: its driver allocates it.
+  `suitableNodes` of a class is not read: it is for those claims.
 * Plugins see pod groups as in `v1alpha2`: the condition is called `PodGroupScheduled` and `disruptionMode` is text.
   `v1alpha3` and `v1beta1` have `PodGroupInitiallyScheduled` and an object; that is what is written there.
 """

@@ -13,8 +13,8 @@ from trio_sched.simulator.endpoints.watching import StreamCut, WatchStream
 from trio_sched.simulator.storage.kubernetes_versions import UnknownKubernetesVersion, minor_version
 
 SERVED: dict[str, dict[str, list[str]]] = {
-    "1.31": {"resource.k8s.io": [], "scheduling.k8s.io": ["v1"]},
-    "1.32": {"resource.k8s.io": ["v1beta1"], "scheduling.k8s.io": ["v1"]},
+    "1.31": {"resource.k8s.io": ["v1alpha3"], "scheduling.k8s.io": ["v1"]},
+    "1.32": {"resource.k8s.io": ["v1beta1", "v1alpha3"], "scheduling.k8s.io": ["v1"]},
     "1.33": {"resource.k8s.io": ["v1beta2", "v1beta1", "v1alpha3"], "scheduling.k8s.io": ["v1"]},
     "1.34": {"resource.k8s.io": ["v1", "v1beta2", "v1beta1", "v1alpha3"], "scheduling.k8s.io": ["v1"]},
     "1.36": {"resource.k8s.io": ["v1", "v1beta2", "v1beta1", "v1alpha3"], "scheduling.k8s.io": ["v1", "v1alpha2"]},
@@ -89,11 +89,22 @@ async def test_slices_have_their_devices_under_basic_in_v1beta1() -> None:
     assert listed["spec"]["devices"] == [{"name": "gpu-0", **device["basic"]}]
 
 
+async def test_capacities_are_amounts_in_v1alpha3() -> None:
+    api = api_of("1.32")
+    device = {"name": "gpu-0", "basic": {"capacity": {"memory": "40Gi"}}}
+    spec = {"driver": "d.test", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "n", "devices": [device]}
+    await api("POST", f"{DEVICES}/v1alpha3/resourceslices", {"metadata": {"name": "s"}, "spec": spec})
+    assert (await api("GET", f"{DEVICES}/v1alpha3/resourceslices/s"))["spec"]["devices"] == [device]
+    (listed,) = (await api("GET", f"{DEVICES}/v1beta1/resourceslices"))["items"]
+    assert listed["spec"]["devices"] == [{"name": "gpu-0", "basic": {"capacity": {"memory": {"value": "40Gi"}}}}]
+
+
 @pytest.mark.parametrize("spec", [5, [], {"devices": 5}, {"devices": {"requests": 5}}, {"devices": [5]}])
 @pytest.mark.parametrize("plural", ["namespaces/default/resourceclaims", "resourceslices"])
-async def test_old_shapes_of_another_type_are_refused(plural: str, spec: Any) -> None:
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha3"])
+async def test_old_shapes_of_another_type_are_refused(version: str, plural: str, spec: Any) -> None:
     wrong = {"metadata": {"name": "x"}, "spec": spec}
-    response = await api_of("1.33").raw("POST", f"{DEVICES}/v1beta1/{plural}", wrong)
+    response = await api_of("1.33").raw("POST", f"{DEVICES}/{version}/{plural}", wrong)
     assert response.status in (400, 422)
 
 

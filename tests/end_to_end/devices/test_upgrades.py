@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 from gangs import GANG_GATES, member
-from stored_claims import CLAIMS, claims, devices_of
+from stored_claims import claims, devices_of
 from trio.testing import MockClock
 
 from trio_sched.testing import device, device_class, device_request, pod, pod_group, resource_claim, resource_slice
@@ -27,7 +27,14 @@ async def create_users(cluster: VirtualCluster, *names: str) -> None:
     await cluster.settle()
 
 
-@pytest.mark.parametrize("version", ["1.32", "1.33", "1.34", "1.35", "1.36", "1.37"])
+async def create_gang(cluster: VirtualCluster, name: str) -> None:
+    await cluster.create(pod_group(name, min_count=2))
+    for number in range(2):
+        await cluster.create(member(f"{name}-{number}", name, cpu="1"))
+    await cluster.settle()
+
+
+@pytest.mark.parametrize("version", ["1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"])
 async def test_devices_are_allocated_on_every_version(autojump_clock: MockClock, version: str) -> None:
     async with virtual_cluster(nodes=2, kubernetes_version=version) as cluster:
         await create_devices(cluster, each=1)
@@ -41,7 +48,7 @@ async def test_devices_are_allocated_on_every_version(autojump_clock: MockClock,
         assert sorted(placed.values()) == ["", "node-1", "node-2"]
 
 
-@pytest.mark.parametrize("versions", [("1.34", "1.36"), ("1.33", "1.37"), ("1.36", "1.32"), ("1.32", "1.33")])
+@pytest.mark.parametrize("versions", [("1.34", "1.36"), ("1.33", "1.37"), ("1.36", "1.31"), ("1.31", "1.33")])
 async def test_nothing_is_lost_or_allocated_twice_over_an_upgrade(
     autojump_clock: MockClock, versions: tuple[str, str]
 ) -> None:
@@ -66,23 +73,24 @@ async def test_nothing_is_lost_or_allocated_twice_over_an_upgrade(
         assert all(cluster.placements().values())
 
 
-async def test_pods_with_claims_wait_while_no_version_is_served(autojump_clock: MockClock) -> None:
-    async with virtual_cluster(nodes=2, kubernetes_version="1.33") as cluster:
-        await create_devices(cluster, each=2)
-        await create_users(cluster, "a")
-        cluster.api.change_version("1.31")
+async def test_gangs_wait_while_no_version_is_served(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=2, gates=GANG_GATES, kubernetes_version="1.36") as cluster:
+        await create_gang(cluster, "first")
+        cluster.api.change_version("1.34")
         await cluster.create(pod("plain"))
         await cluster.settle()
         assert cluster.placements()["default/plain"]
         assembly = cluster.schedulers[0].assembly
         assert assembly is not None
-        assert "runtime-config" in assembly.watches.unwatched["ResourceClaim"]
-        cluster.api.change_version("1.34")
-        await create_users(cluster, "b")
+        assert "runtime-config" in assembly.watches.unwatched["PodGroup"]
+        cluster.api.change_version("1.37")
+        await create_gang(cluster, "second")
         assert all(cluster.placements().values())
-        assert "ResourceClaim" not in assembly.watches.unwatched
-        assert len({devices_of(claims(cluster)[name])[0] for name in "ab"}) == 2
-        assert cluster.api.store.collection(CLAIMS).objects.keys() == {"default/a", "default/b"}
+        assert "PodGroup" not in assembly.watches.unwatched
+        assert cluster.api.store.collection("podgroups.scheduling.k8s.io").objects.keys() == {
+            "default/first",
+            "default/second",
+        }
 
 
 @pytest.mark.parametrize("versions", [("1.36", "1.37"), ("1.37", "1.36")])
@@ -92,10 +100,7 @@ async def test_gangs_are_scheduled_before_and_after_an_upgrade(
     before, after = versions
     async with virtual_cluster(nodes=2, gates=GANG_GATES, kubernetes_version=before) as cluster:
         for name in ("first", "second"):
-            await cluster.create(pod_group(name, min_count=2))
-            for number in range(2):
-                await cluster.create(member(f"{name}-{number}", name, cpu="1"))
-            await cluster.settle()
+            await create_gang(cluster, name)
             assert all(cluster.placements().values())
             cluster.api.change_version(after)
         condition = "PodGroupScheduled" if before == "1.36" else "PodGroupInitiallyScheduled"

@@ -125,11 +125,11 @@ async def test_a_kind_that_is_not_served_is_asked_for_again_after_minutes(
         await served.use(CLASS, lambda kind: verbs.list_pages(served.client, kind, lambda _page: None))
 
     for _ in range(3):
-        with pytest.raises(NotServed, match="v1, v1beta2, v1beta1 of deviceclasses"):
+        with pytest.raises(NotServed, match="v1, v1beta2, v1beta1, v1alpha3 of deviceclasses"):
             await listed()
     assert served.is_missing(CLASS)
     assert not served.is_missing(CLAIM), "nobody has looked"
-    assert len(server.asked) == 4, "the discovery, and each version once"
+    assert len(server.asked) == 5, "the discovery, and each version once"
     server.served = {DEVICES: ("v1beta2",)}
     await trio.sleep(ASK_AGAIN_SECONDS)
     await listed()

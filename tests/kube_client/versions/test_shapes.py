@@ -15,7 +15,9 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["spec", "devices", "requests", "exactly", "basic", "name", "disruptionMode", "status"]),
+            st.sampled_from(
+                ["spec", "devices", "requests", "exactly", "basic", "capacity", "name", "disruptionMode", "status"]
+            ),
             inner,
             max_size=4,
         )
@@ -59,6 +61,10 @@ OLD_SLICE = {
         "devices": [{"name": "g0", "basic": {"capacity": {"mem": {"value": "1Gi"}}, "nodeName": "n"}}],
     },
 }
+OLDER_SLICE = {
+    "metadata": {"name": "s"},
+    "spec": {"driver": "d", "devices": [{"name": "g0", "basic": {"capacity": {"mem": "1Gi"}, "nodeName": "n"}}]},
+}
 GROUP = {
     "metadata": {"name": "g", "namespace": "d"},
     "spec": {
@@ -91,6 +97,8 @@ def version(kind: str, name: str) -> Any:
         ("ResourceClaim", "v1beta1", OLD_CLAIM, CLAIM),
         ("ResourceClaim", "v1beta2", CLAIM, CLAIM),
         ("ResourceSlice", "v1beta1", OLD_SLICE, SLICE),
+        ("ResourceClaim", "v1alpha3", OLD_CLAIM, CLAIM),
+        ("ResourceSlice", "v1alpha3", OLDER_SLICE, SLICE),
         ("PodGroup", "v1beta1", NEW_GROUP, GROUP),
         ("PodGroup", "v1alpha3", NEW_GROUP, GROUP),
     ],
@@ -106,6 +114,7 @@ def test_an_object_is_the_same_in_every_version(kind: str, other: str, there: An
     [
         ("ResourceClaim", "v1beta1", OLD_CLAIM, CLAIM),
         ("ResourceSlice", "v1beta1", OLD_SLICE, SLICE),
+        ("ResourceSlice", "v1alpha3", OLDER_SLICE, SLICE),
         ("PodGroup", "v1beta1", NEW_GROUP, GROUP),
     ],
 )
@@ -117,6 +126,24 @@ def test_what_is_written_has_the_shape_and_the_name_of_the_served_version(
     assert body["apiVersion"] == served.api_version
     assert Codec(served).object(msgspec.json.encode(body)) == Codec(served).object(msgspec.json.encode(there))
     assert body_in_version(KINDS[kind], KINDS[kind], here) is here
+
+
+def test_results_of_v1alpha3_are_for_administrators_if_the_request_is() -> None:
+    result = {"request": "one", "driver": "d", "pool": "p", "device": "g0"}
+    request = {"name": "one", "deviceClassName": "gpu", "adminAccess": True}
+    fields = {
+        "metadata": {"name": "c", "namespace": "d"},
+        "spec": {"devices": {"requests": [request, {"name": "two", "deviceClassName": "gpu"}]}},
+        "status": {"allocation": {"devices": {"results": [result, {**result, "request": "two", "device": "g1"}]}}},
+    }
+    read = Codec(version("ResourceClaim", "v1alpha3")).object(msgspec.json.encode(fields))
+    assert [one.admin_access for one in read.status.allocation.devices.results] == [True, None]
+
+
+def test_a_claim_of_a_controller_is_left_out() -> None:
+    fields = {**OLD_CLAIM, "spec": {**OLD_CLAIM["spec"], "controller": "driver.test"}}
+    with pytest.raises(UndecodableObject, match=r"driver\.test"):
+        Codec(version("ResourceClaim", "v1alpha3")).object(msgspec.json.encode(fields))
 
 
 def test_a_body_that_names_another_version_itself_is_sent_as_it_is() -> None:

@@ -10,7 +10,7 @@ from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 Json = dict[str, Any]
 
-FIRST_MINOR: Final = {DEVICES: 32, POD_GROUPS: 36, "": 0}
+FIRST_MINOR: Final = {DEVICES: 31, POD_GROUPS: 36, "": 0}
 """What a scenario needs → the first minor version whose API server serves it in a version that is read."""
 
 

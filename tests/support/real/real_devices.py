@@ -11,7 +11,7 @@ from trio_sched.simulator.conversion.other_versions import reshaped
 from trio_sched.simulator.storage.resource_types import TypeRegistry
 
 GROUP: Final = "resource.k8s.io"
-VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
+VERSIONS: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
 PODS: Final = "/api/v1/namespaces/default/pods"
 DRIVER: Final = "gpu.example.com"
 NODES, DEVICES = 4, 4

@@ -12,9 +12,12 @@ from attrs import evolve, frozen
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.kube_client.versions.device_shapes import (
     Json,
+    claim_from_v1alpha3,
     claim_from_v1beta1,
     claim_to_v1beta1,
+    slice_from_v1alpha3,
     slice_from_v1beta1,
+    slice_to_v1alpha3,
     slice_to_v1beta1,
     taint_rule_from_v1alpha3,
     template_from_v1beta1,
@@ -66,7 +69,7 @@ class VersionedKind:
 _NO_DEVICES: Final = "pods with resource claims stay pending"
 _SERVE_DEVICES: Final = (
     "Kubernetes serves it from 1.34 on; 1.32 and 1.33 do with the feature gate DynamicResourceAllocation and "
-    "--runtime-config=resource.k8s.io/v1beta1=true of kube-apiserver"
+    "--runtime-config=resource.k8s.io/v1beta1=true of kube-apiserver, 1.31 with v1alpha3 in place of v1beta1"
 )
 _ALIKE: Final = (ApiVersion("v1"), ApiVersion("v1beta2"))
 _SERVE_GROUPS: Final = (
@@ -76,22 +79,34 @@ _SERVE_GROUPS: Final = (
 
 VERSIONED: Final[Mapping[tuple[str, str], VersionedKind]] = {
     (DEVICES, "resourceclaims"): VersionedKind(
-        versions=(*_ALIKE, ApiVersion("v1beta1", claim_from_v1beta1, claim_to_v1beta1)),
+        versions=(
+            *_ALIKE,
+            ApiVersion("v1beta1", claim_from_v1beta1, claim_to_v1beta1),
+            ApiVersion("v1alpha3", claim_from_v1alpha3, claim_to_v1beta1),
+        ),
         cost=_NO_DEVICES,
         fix=_SERVE_DEVICES,
     ),
     (DEVICES, "resourceclaimtemplates"): VersionedKind(
-        versions=(*_ALIKE, ApiVersion("v1beta1", template_from_v1beta1, template_to_v1beta1)),
+        versions=(
+            *_ALIKE,
+            ApiVersion("v1beta1", template_from_v1beta1, template_to_v1beta1),
+            ApiVersion("v1alpha3", template_from_v1beta1, template_to_v1beta1),
+        ),
         cost=_NO_DEVICES,
         fix=_SERVE_DEVICES,
     ),
     (DEVICES, "resourceslices"): VersionedKind(
-        versions=(*_ALIKE, ApiVersion("v1beta1", slice_from_v1beta1, slice_to_v1beta1)),
+        versions=(
+            *_ALIKE,
+            ApiVersion("v1beta1", slice_from_v1beta1, slice_to_v1beta1),
+            ApiVersion("v1alpha3", slice_from_v1alpha3, slice_to_v1alpha3),
+        ),
         cost=_NO_DEVICES,
         fix=_SERVE_DEVICES,
     ),
     (DEVICES, "deviceclasses"): VersionedKind(
-        versions=(*_ALIKE, ApiVersion("v1beta1")), cost=_NO_DEVICES, fix=_SERVE_DEVICES
+        versions=(*_ALIKE, ApiVersion("v1beta1"), ApiVersion("v1alpha3")), cost=_NO_DEVICES, fix=_SERVE_DEVICES
     ),
     (DEVICES, "devicetaintrules"): VersionedKind(
         versions=(*_ALIKE, ApiVersion("v1alpha3", taint_rule_from_v1alpha3)),

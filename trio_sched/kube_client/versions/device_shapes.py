@@ -1,6 +1,7 @@
-"""``resource.k8s.io/v1beta1``, and what ``v1alpha3`` of device taint rules had, in the shape of ``v1`` and back.
+"""``resource.k8s.io/v1beta1`` and ``v1alpha3`` in the shape of ``v1`` and back; v1beta2 is as v1.
 
-v1beta1 has the fields of ``exactly`` directly in a request, and those of a device under ``basic``; v1beta2 is as v1.
+v1beta1 has the fields of ``exactly`` directly in a request, and those of a device under ``basic``. v1alpha3 has that,
+too; its capacities are amounts and no objects, and results do not say that they are for administrators.
 What does not look as expected is left as it is: whoever decodes it says what is wrong.
 """
 
@@ -45,6 +46,43 @@ def slice_from_v1beta1(slice_: Json) -> Json:
 def slice_to_v1beta1(slice_: Json) -> Json:
     """A ResourceSlice, or a patch of one."""
     return changed(slice_, ("spec",), lambda spec: _each(spec, "devices", _device_to_v1beta1))
+
+
+def claim_from_v1alpha3(claim: Json) -> Json:
+    """A ResourceClaim.
+
+    Raises:
+        msgspec.ValidationError: the driver's controller allocates it, not the scheduler.
+    """
+    spec: Any = claim.get("spec")
+    if isinstance(spec, dict) and spec.get("controller"):
+        raise msgspec.ValidationError(
+            f"spec.controller: {spec['controller']!r} allocates it, which Kubernetes has given up in 1.32; only claims "
+            "that the scheduler allocates can be used"
+        )
+    claim = claim_from_v1beta1(claim)
+    administered = _administered(claim)
+    if not administered:
+        return claim
+
+    def marked(result: Json) -> Json:
+        return {**result, "adminAccess": True} if result.get("request") in administered else result
+
+    return changed(claim, ("status", "allocation", "devices"), lambda devices: _each(devices, "results", marked))
+
+
+def slice_from_v1alpha3(slice_: Json) -> Json:
+    """A ResourceSlice."""
+    return _with_capacities(slice_from_v1beta1(slice_), (), lambda amount: {"value": amount})
+
+
+def slice_to_v1alpha3(slice_: Json) -> Json:
+    """A ResourceSlice, or a patch of one."""
+
+    def amount(capacity: Any) -> Any:
+        return capacity.get("value") if isinstance(capacity, dict) else capacity
+
+    return _with_capacities(slice_to_v1beta1(slice_), ("basic",), amount)
 
 
 def taint_rule_from_v1alpha3(rule: Json) -> Json:
@@ -95,6 +133,32 @@ def _device_to_v1beta1(device: Json) -> Json:
         return device
     basic = {name: value for name, value in device.items() if name != "name"}
     return {**({"name": device["name"]} if "name" in device else {}), "basic": basic}
+
+
+def _administered(claim: Json) -> list[str]:
+    """The names of the requests of a claim, in the shape of v1, that are for administrators."""
+    found: list[str] = []
+
+    def look(request: Json) -> Json:
+        exactly, name = request.get("exactly"), request.get("name")
+        if isinstance(exactly, dict) and exactly.get("adminAccess") is True and isinstance(name, str):
+            found.append(name)
+        return request
+
+    changed(claim, ("spec", "devices"), lambda devices: _each(devices, "requests", look))
+    return found
+
+
+def _with_capacities(slice_: Json, path: tuple[str, ...], change: Callable[[Any], Any]) -> Json:
+    """*slice_* with *change* applied to the capacities of its devices, which are at *path* in each."""
+
+    def change_all(capacities: Json) -> Json:
+        return {name: change(capacity) for name, capacity in capacities.items()}
+
+    def device(one: Json) -> Json:
+        return changed(one, (*path, "capacity"), change_all)
+
+    return changed(slice_, ("spec",), lambda spec: _each(spec, "devices", device))
 
 
 def changed(fields: Json, path: tuple[str, ...], change: Callable[[Json], Json]) -> Json:

@@ -1,6 +1,7 @@
-"""``resource.k8s.io/v1beta1`` in the shape of ``v1``, in which its objects are stored, and back.
+"""``resource.k8s.io/v1beta1`` and ``v1alpha3`` in the shape of ``v1``, in which objects are stored, and back.
 
-A request has the fields of ``exactly`` directly, and a device has its fields under ``basic``.
+In v1beta1 a request has the fields of ``exactly`` directly, and a device has its fields under ``basic``. v1alpha3 is
+the same, but capacities are amounts in place of objects.
 """
 
 from __future__ import annotations
@@ -37,9 +38,28 @@ def _device_from_stored(device: Json) -> Json:
     return {"name": device.get("name"), "basic": without(device, "name")}
 
 
+def _amounts_to_stored(device: Json) -> Json:
+    stored = _device_to_stored(device)
+    capacity = stored.get("capacity")
+    if not isinstance(capacity, dict):
+        return stored
+    return {**stored, "capacity": {name: {"value": amount} for name, amount in capacity.items()}}
+
+
+def _amounts_from_stored(device: Json) -> Json:
+    shown = _device_from_stored(device)
+    basic = shown["basic"]
+    if basic.get("capacity"):
+        amounts = {name: capacity["value"] for name, capacity in basic["capacity"].items()}
+        shown["basic"] = {**basic, "capacity": amounts}
+    return shown
+
+
 claim_to_stored = changed_items(_request_to_stored, *_CLAIM)
 claim_from_stored = changed_items(_request_from_stored, *_CLAIM)
 template_to_stored = changed_items(_request_to_stored, *_TEMPLATE)
 template_from_stored = changed_items(_request_from_stored, *_TEMPLATE)
 slice_to_stored = changed_items(_device_to_stored, *_SLICE)
 slice_from_stored = changed_items(_device_from_stored, *_SLICE)
+slice_of_amounts_to_stored = changed_items(_amounts_to_stored, *_SLICE)
+slice_of_amounts_from_stored = changed_items(_amounts_from_stored, *_SLICE)

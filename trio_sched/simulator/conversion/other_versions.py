@@ -45,15 +45,18 @@ def _autoscaler_from_stored(fields: Json) -> Json:
 
 _POD_GROUP: Final = Shape(pod_group_shapes.group_to_stored, pod_group_shapes.group_from_stored, True)
 _WORKLOAD: Final = Shape(pod_group_shapes.workload_to_stored, pod_group_shapes.workload_from_stored, True)
+_CLAIM: Final = Shape(device_shapes.claim_to_stored, device_shapes.claim_from_stored, True)
+_TEMPLATE: Final = Shape(device_shapes.template_to_stored, device_shapes.template_from_stored, True)
 _SHAPES: Final[Mapping[tuple[str, str], Shape]] = {
     ("events.k8s.io/v1", "Event"): Shape(event_shapes.to_core, event_shapes.from_core),
     ("autoscaling/v1", "HorizontalPodAutoscaler"): Shape(_autoscaler_to_stored, _autoscaler_from_stored),
-    ("resource.k8s.io/v1beta1", "ResourceClaim"): Shape(
-        device_shapes.claim_to_stored, device_shapes.claim_from_stored, True
+    ("resource.k8s.io/v1alpha3", "ResourceClaim"): _CLAIM,
+    ("resource.k8s.io/v1alpha3", "ResourceClaimTemplate"): _TEMPLATE,
+    ("resource.k8s.io/v1alpha3", "ResourceSlice"): Shape(
+        device_shapes.slice_of_amounts_to_stored, device_shapes.slice_of_amounts_from_stored, True
     ),
-    ("resource.k8s.io/v1beta1", "ResourceClaimTemplate"): Shape(
-        device_shapes.template_to_stored, device_shapes.template_from_stored, True
-    ),
+    ("resource.k8s.io/v1beta1", "ResourceClaim"): _CLAIM,
+    ("resource.k8s.io/v1beta1", "ResourceClaimTemplate"): _TEMPLATE,
     ("resource.k8s.io/v1beta1", "ResourceSlice"): Shape(
         device_shapes.slice_to_stored, device_shapes.slice_from_stored, True
     ),

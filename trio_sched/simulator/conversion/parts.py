@@ -19,10 +19,10 @@ def changed_part(change: Callable[[Json], Json], *path: str) -> Callable[[Json],
 
 
 def changed_items(change: Callable[[Json], Json], *path: str) -> Callable[[Json], Json]:
-    """A function that applies *change* to the mappings in the list at *path*."""
+    """A function that applies *change* to the mappings in the list or tuple at *path*."""
 
     def change_all(items: Any) -> Any:
-        if not isinstance(items, list):
+        if not isinstance(items, list | tuple):
             return items
         return [change(one) if isinstance(one, dict) else one for one in items]
 

@@ -105,6 +105,10 @@ _ALIKE: Final = {
     "resource.v1alpha3.DeviceTaintRule": "resource.v1beta2.DeviceTaintRule",
     "storage.v1beta1.VolumeAttributesClass": "storage.v1.VolumeAttributesClass",
     # These objects are checked when they have the shape in which they are stored.
+    "resource.v1alpha3.DeviceClass": "resource.v1.DeviceClass",
+    "resource.v1alpha3.ResourceClaim": "resource.v1.ResourceClaim",
+    "resource.v1alpha3.ResourceClaimTemplate": "resource.v1.ResourceClaimTemplate",
+    "resource.v1alpha3.ResourceSlice": "resource.v1.ResourceSlice",
     "resource.v1beta1.DeviceClass": "resource.v1.DeviceClass",
     "resource.v1beta1.ResourceClaim": "resource.v1.ResourceClaim",
     "resource.v1beta1.ResourceClaimTemplate": "resource.v1.ResourceClaimTemplate",
@@ -184,7 +188,7 @@ rbac.authorization.k8s.io v1
   clusterroles                    ClusterRole                    c -        -                       -
   rolebindings                    RoleBinding                    n -        -                       -
   roles                           Role                           n -        -                       -
-resource.k8s.io v1@34,v1beta2@33,v1beta1@32
+resource.k8s.io v1@34,v1beta2@33,v1beta1@32,v1alpha3@31-33
   deviceclasses                   DeviceClass                    c -        -                       g
   resourceclaims                  ResourceClaim                  n -        status                  -
   resourceclaimtemplates          ResourceClaimTemplate          n -        -                       -
