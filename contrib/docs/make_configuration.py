@@ -44,6 +44,20 @@ CHECK: Final = """\
 
 `severity` is `error` or `warning`; `line` and `suggestion` are null where there is none. The
 [exit code](exit_codes.md) is 1 if there is an error.
+
+With `--context NAME` or `--kubeconfig FILE` the cluster is asked, too, and nothing is written there. What it does not
+allow is an error; a kind of which it serves no version that can be read is a warning; each says what that costs and
+what helps. Rights are those of the credentials, or with `--as USER` those of the scheduler's user, for instance
+`system:serviceaccount:kube-system:trio-sched`. Files get one field more:
+
+```json
+{"cluster": {"version": "1.33", "kinds": [
+  {"resource": "resourceclaims.resource.k8s.io", "state": "served", "version": "v1beta2", "cost": null, "mend": null}],
+  "lacking": [{"resource": "pods/binding", "verbs": ["create"], "cost": "no pod is bound",
+   "mend": "`trio-sched rbac` prints the roles that the scheduler needs"}]}}
+```
+
+`state` is `served`, `missing` or `forbidden`.
 """
 _WORDS: Final[dict[type[Any], str]] = {
     Bool: "true or false",

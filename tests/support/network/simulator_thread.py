@@ -64,9 +64,9 @@ class Simulator:
 
 
 @contextmanager
-def simulator_in_thread() -> Iterator[Simulator]:
-    """A running `Simulator`; at the end it must not have logged any fault."""
-    simulator = Simulator()
+def simulator_in_thread(server: ApiServer | None = None) -> Iterator[Simulator]:
+    """A running `Simulator`, of *server*; at the end it must not have logged any fault."""
+    simulator = Simulator() if server is None else Simulator(server)
     handler = logging.Handler(logging.ERROR)
     handler.emit = lambda record: simulator.faults.append(record.getMessage())  # type: ignore[method-assign]
     log = logging.getLogger("trio_sched.simulator")

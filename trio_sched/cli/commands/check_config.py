@@ -1,9 +1,11 @@
 """``trio-sched check-config``: everything that is wrong with configuration files, before a scheduler runs with them."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from attrs import frozen
@@ -34,11 +36,18 @@ from trio_sched.engine.registry.plugin_registry import PluginRegistry, is_built_
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.go.text import printable, shortened
 
+if TYPE_CHECKING:
+    from trio_sched.cli.commands.checked_cluster import CheckedCluster
+    from trio_sched.daemon.cluster_check import ClusterFindings
+
 _HELP: Final = """\
 Say everything that is wrong with configuration files: fields, values, plugins and their arguments.
 
-FILE is a KubeSchedulerConfiguration, or - for the standard input. Nothing is connected to; files that a configuration
-names (kubeconfig, certificates) are not looked at, because they are on another host as a rule.
+FILE is a KubeSchedulerConfiguration, or - for the standard input. Files that a configuration names (kubeconfig,
+certificates) are not looked at, because they are on another host as a rule. Nothing is connected to, unless --context
+or --kubeconfig names a cluster: then also what that does not serve, or not allow, of what the configuration needs. It
+is read as a scheduler there would read it, of 1.37 on a server of 1.37. Rights are those of the credentials; with --as
+those of another user, as kubectl has it.
 
 \b
 Exit code 0: nothing is wrong; 1: something is, in at least one file; 2: the command itself was wrong.
@@ -81,22 +90,53 @@ class Problem:
 @click.option("--feature-gates", metavar="NAME=BOOL,...", default="", help="As kube-scheduler's flag.")
 @plugin_options
 @click.option("--emulated-version", metavar="VERSION", default="", help="As kube-scheduler's flag.")
+@click.option("--kubeconfig", metavar="FILE", help="Check for the cluster of this kubeconfig, too; see --context.")
+@click.option(
+    "--context",
+    metavar="NAME",
+    help="Check for the cluster of this context, too; $KUBECONFIG or ~/.kube/config without --kubeconfig.",
+)
+@click.option(
+    "--as", "user", metavar="USER", help="Whose rights: system:serviceaccount:kube-system:trio-sched for instance."
+)
 def check_config(
-    files: tuple[str, ...], output: str, feature_gates: str, emulated_version: str, **plugins: Any
+    files: tuple[str, ...],
+    output: str,
+    feature_gates: str,
+    emulated_version: str,
+    kubeconfig: str | None,
+    context: str | None,
+    user: str | None,
+    **plugins: Any,
 ) -> ExitCode:
     """Check *files* and show what was found."""
+    cluster = _cluster(files, kubeconfig, context, user)
+    if cluster is not None and not emulated_version:
+        emulated_version = cluster.emulated_version()
     gates = _gates(feature_gates, emulated_version)
-    registry, unusable = selection_of(plugins).registry_and_errors()
+    selection = selection_of(plugins)
+    registry, unusable = selection.registry_and_errors()
     found = {file: list(_check(file, gates, registry)) for file in dict.fromkeys(files)}
+    clusters: dict[str, ClusterFindings] = {}
+    if cluster is not None:
+        for file, problems in found.items():
+            if all(problem.is_warning for problem in problems):
+                findings = cluster.findings(file, feature_gates, emulated_version, selection)
+                problems += _cluster_problems(findings)
+                if not isinstance(findings, TrioSchedError):
+                    clusters[file] = findings
     for error in unusable:
         found.setdefault(error.path, []).append(Problem(path="", line=error.line, message=error.problem))
     is_wrong = any(not problem.is_warning for problems in found.values() for problem in problems)
+    if clusters:
+        from trio_sched.cli.commands.checked_cluster import as_data, summary
     if output == "json":
         listed = [
             {
                 "file": file,
                 "ok": all(problem.is_warning for problem in problems),
                 "problems": [problem.as_data() for problem in problems],
+                **({"cluster": as_data(clusters[file])} if file in clusters else {}),
             }
             for file, problems in found.items()
         ]
@@ -107,7 +147,37 @@ def check_config(
                 click.echo(printable(f"{file}:{problem.text}"))
             if not problems:
                 click.echo(printable(f"{file}: ok"))
+            if file in clusters:
+                click.echo(printable(f"{file}: {summary(clusters[file])}"))
     return ExitCode.FAILURE if is_wrong else ExitCode.OK
+
+
+def _cluster(
+    files: tuple[str, ...], kubeconfig: str | None, context: str | None, user: str | None
+) -> CheckedCluster | None:
+    """The cluster that the options name, if they do.
+
+    Raises:
+        click.UsageError: they do not fit together.
+        KubeconfigError: the kubeconfig is unusable.
+    """
+    if kubeconfig is None and context is None and user is None:
+        return None
+    from trio_sched.cli.commands.checked_cluster import CheckedCluster  # all of a daemon
+
+    if "-" in files:
+        raise click.UsageError("--context and --kubeconfig need the configuration as a file")
+    return CheckedCluster.of_options(kubeconfig, context, user)
+
+
+def _cluster_problems(found: ClusterFindings | TrioSchedError) -> Iterator[Problem]:
+    from trio_sched.cli.commands.checked_cluster import messages
+
+    if isinstance(found, TrioSchedError):
+        yield Problem(path="", line=None, message=f"the cluster could not be looked at: {found}")
+        return
+    for message, is_error in messages(found):
+        yield Problem(path="", line=None, message=message, is_warning=not is_error)
 
 
 def _gates(settings: str, version: str) -> FeatureGates:

@@ -45,7 +45,7 @@ def rbac(
     They follow from the plugins that the configuration enables: what they read, what they register for, and what they
     say that they write. Plugins of other packages have to be installed here, or be given as files.
     """
-    loaded = _load(path, feature_gates, selection_of(plugins))
+    loaded = load_configuration(path, feature_gates, selection_of(plugins))
     rules = [rule.as_manifest() for rule in cluster_rules(loaded, read_only=shadow)]
     if rules_only:
         click.echo(_yaml(rules), nl=False)
@@ -74,10 +74,16 @@ def rbac(
     return ExitCode.OK
 
 
-def _load(path: str, feature_gates: str, selection: PluginSelection) -> LoadedProfiles:
-    """The plugins of the configuration at *path*, instantiated."""
+def load_configuration(
+    path: str, feature_gates: str, selection: PluginSelection, emulated_version: str = ""
+) -> LoadedProfiles:
+    """The plugins of the configuration at *path*, instantiated.
+
+    Raises:
+        TrioSchedError: a scheduler would not start with it.
+    """
     registry = selection.registry()
-    given = {"--config": path, "--feature-gates": feature_gates}
+    given = {"--config": path, "--feature-gates": feature_gates, "--emulated-version": emulated_version}
     flags = parse_flags([f"{flag}={value}" for flag, value in given.items() if value])
     connection = ConnectionSettings(server="https://cluster.invalid")
     prepared = prepare(flags, points_of=PointsByPlugin(registry), connection=connection)

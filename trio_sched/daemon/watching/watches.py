@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import trio
 from attrs import define, field
@@ -32,6 +32,8 @@ T = TypeVar("T", bound=WireObject)
 def informer_key(kind: Kind[Any]) -> tuple[str, str, str]:
     """Group, version and plural of *kind*: the key in `Watches.processing`."""
     return kind.group, kind.version, kind.plural
+ROLES: Final = "`trio-sched rbac` prints the roles that the scheduler needs"
+"""What helps where a right lacks."""
 
 
 @define(eq=False, kw_only=True)
@@ -118,7 +120,7 @@ class Watches:
         responded = trio.Event()
         is_custom = isinstance(name, CustomResource)
         fix = "; is the CustomResourceDefinition installed? It is watched as soon as it is served" if is_custom else ""
-        role = "; `trio-sched rbac` prints the roles that the scheduler needs"
+        role = f"; {ROLES}"
         deliver = self.delivery.handler(name)
         log_error = WatchErrorLog()
 
