@@ -19,9 +19,11 @@ from metric_names import check_expression
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from trio_sched.cli.commands.rbac import rbac
+from trio_sched.cli.commands.rbac import load_configuration, rbac
 from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.startup.prepare import Prepared, prepare
+from trio_sched.daemon.permissions import cluster_rules
 from trio_sched.kube_client.settings import ConnectionSettings
 
 ROOT = Path(__file__).parents[2]
@@ -201,6 +203,25 @@ def test_the_roles_are_those_that_the_configuration_needs() -> None:
     assert first.startswith("#")
     assert rest == printed_roles("--config", str(BASE / "scheduler.yaml"))
     assert (CHART / "files" / "rules.yaml").read_text() == printed_roles("--rules")
+
+
+def allowed_by(rules: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.34", "1.35", "1.36", "1.37"])
+def test_the_roles_allow_what_is_watched_and_written_whatever_version_is_emulated(version: str) -> None:
+    loaded = load_configuration(str(BASE / "scheduler.yaml"), "", PluginSelection(), version)
+    needed = allowed_by([rule.as_manifest() for rule in cluster_rules(loaded)])
+    role = next(one for one in yaml.safe_load_all((BASE / "rbac.yaml").read_text()) if one["kind"] == "ClusterRole")
+    assert needed <= allowed_by(role["rules"])
+    assert needed <= allowed_by(yaml.safe_load((CHART / "files" / "rules.yaml").read_text()))
 
 
 # --- the chart ------------------------------------------------------------------------------------------------------

@@ -66,6 +66,15 @@ def cluster_rules(loaded: LoadedProfiles, *, read_only: bool = False) -> list[Ru
     return _merged(allowed)
 
 
+def union_of(rules: Iterable[Rule]) -> list[Rule]:
+    """What all *rules* of a ClusterRole allow together."""
+    allowed: dict[tuple[str, str], set[str]] = {}
+    for rule in rules:
+        for resource in rule.resources:
+            allowed.setdefault((rule.group, resource), set()).update(rule.verbs)
+    return _merged(allowed)
+
+
 def election_rules(lease: str) -> list[Rule]:
     """For the Role in the namespace of the *lease*."""
     return [

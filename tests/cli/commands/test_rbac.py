@@ -125,3 +125,20 @@ def test_a_shadow_only_reads_and_holds_no_lease(tmp_path: Path) -> None:
     writing = {tuple(rule["resources"]) for rule in rules if set(rule["verbs"]) != {"get", "list", "watch"}}
     assert writing == {("tokenreviews",), ("subjectaccessreviews",)}  # nothing is stored of them
     assert any("quotas" in rule["resources"] for rule in rules)
+
+
+@pytest.mark.parametrize("version", ["", "1.36", "1.37"])
+def test_roles_fit_the_api_servers_of_all_versions_unless_one_is_given(version: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(rbac, ["--rules", *([f"--emulated-version={version}"] if version else [])])
+    assert result.exit_code == 0, result.output
+    read = {resource for rule in yaml.safe_load(result.output) for resource in rule["resources"]}
+    assert ("devicetaintrules" in read) is (version != "1.36"), "1.37 watches them by default"
+
+
+def test_a_gate_of_one_version_needs_the_roles_of_that_one() -> None:
+    result = CliRunner().invoke(rbac, ["--rules", "--feature-gates=GenericWorkload=true,GangScheduling=true"])
+    assert result.exit_code == 0, result.output
+    read = {resource for rule in yaml.safe_load(result.output) for resource in rule["resources"]}
+    assert {"podgroups", "podgroups/status"} <= read
+    unknown = CliRunner().invoke(rbac, ["--rules", "--feature-gates=NoSuchGate=true"])
+    assert "unrecognized feature gate: NoSuchGate" in str(unknown.exception)

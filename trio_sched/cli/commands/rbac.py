@@ -11,8 +11,10 @@ from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.startup.prepare import prepare
+from trio_sched.config.feature_gates import DEFAULT_VERSION, NEWEST_VERSION
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
-from trio_sched.daemon.permissions import Rule, cluster_rules, election_rules
+from trio_sched.daemon.permissions import Rule, cluster_rules, election_rules, union_of
+from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.loaded_plugins import load_profiles
 
@@ -27,6 +29,12 @@ _GROUP = "rbac.authorization.k8s.io"
 @click.option("--name", default="trio-sched", show_default=True, help="Of the roles and their bindings.")
 @click.option("--namespace", default="kube-system", show_default=True, help="Of the service account.")
 @click.option("--service-account", default="trio-sched", show_default=True, help="The one that the scheduler runs as.")
+@click.option(
+    "--emulated-version",
+    metavar="VERSION",
+    default="",
+    help="As kube-scheduler's flag; without it the roles fit every API server, by whose version the scheduler goes.",
+)
 @plugin_options
 @click.option("--shadow", is_flag=True, help="For a shadow, which only reads.")
 @click.option("--rules", "rules_only", is_flag=True, help="Print the rules of the ClusterRole only, as a list.")
@@ -36,6 +44,7 @@ def rbac(
     name: str,
     namespace: str,
     service_account: str,
+    emulated_version: str,
     shadow: bool,
     rules_only: bool,
     **plugins: Any,
@@ -45,8 +54,10 @@ def rbac(
     They follow from the plugins that the configuration enables: what they read, what they register for, and what they
     say that they write. Plugins of other packages have to be installed here, or be given as files.
     """
-    loaded = load_configuration(path, feature_gates, selection_of(plugins))
-    rules = [rule.as_manifest() for rule in cluster_rules(loaded, read_only=shadow)]
+    versions = _in_all_versions(path, feature_gates, selection_of(plugins), emulated_version)
+    loaded = versions[0]
+    union = union_of(rule for one in versions for rule in cluster_rules(one, read_only=shadow))
+    rules = [rule.as_manifest() for rule in union]
     if rules_only:
         click.echo(_yaml(rules), nl=False)
         return ExitCode.OK
@@ -72,6 +83,27 @@ def rbac(
         ]
     click.echo("---\n".join(map(_yaml, documents)), nl=False)
     return ExitCode.OK
+
+
+def _in_all_versions(
+    path: str, feature_gates: str, selection: PluginSelection, emulated_version: str
+) -> list[LoadedProfiles]:
+    """The plugins as they are in each version that a scheduler may emulate; some gates and fields are of one only.
+
+    Raises:
+        TrioSchedError: a scheduler would not start with the configuration in any of them.
+    """
+    default, newest = (".".join(map(str, version)) for version in (DEFAULT_VERSION, NEWEST_VERSION))
+    loaded: list[LoadedProfiles] = []
+    problems: list[TrioSchedError] = []
+    for version in [emulated_version] if emulated_version else [default, newest]:
+        try:
+            loaded.append(load_configuration(path, feature_gates, selection, version))
+        except TrioSchedError as error:
+            problems.append(error)
+    if not loaded:
+        raise problems[0]
+    return loaded
 
 
 def load_configuration(
