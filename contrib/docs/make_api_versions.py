@@ -25,7 +25,8 @@ What 1.35 has of workloads (`v1alpha1`) is not read.
 
 The server is asked once at start which versions it serves, beside the first lists, for at most five seconds. If it does
 not say, or says too little, the versions are tried one after the other. It is asked again when a version is no longer
-there, when the connection was lost and found again, and every three minutes while a kind is missing. A watch goes on in
+there, when the connection was lost and found again, every three minutes while a kind is missing, and every ten minutes
+at most while one is read in another version than the best. A watch goes on in
 another version where it stopped: no object is reported deleted because its version went away. Only if the server says
 that it serves none of the versions are the objects of the kind forgotten.
 

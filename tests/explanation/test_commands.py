@@ -15,7 +15,7 @@ def edited(kind: str, old: Any, new: Any) -> EditedObject:
 
 def test_a_label_that_a_node_loses_has_a_command() -> None:
     old, new = node("a", labels={"repair": "yes", "disk": "hdd"}), node("a", labels={"disk": "ssd"})
-    assert commands([edited("Node", old, new)], pod("p"), None, ()) == [
+    assert commands([edited("Node", old, new)], pod("p"), None) == [
         "kubectl label node a disk=ssd --overwrite",
         "kubectl label node a repair-",
     ]
@@ -23,13 +23,13 @@ def test_a_label_that_a_node_loses_has_a_command() -> None:
 
 def test_labels_of_a_pod_are_changed_in_place() -> None:
     old, new = pod("p", labels={"watts": "500", "app": "x"}), pod("p", labels={"watts": "250"})
-    (command,) = commands([edited("Pod", old, new)], old, None, ())
+    (command,) = commands([edited("Pod", old, new)], old, None)
     assert command == """kubectl patch pod p -n default -p '{"metadata":{"labels":{"watts":"250","app":null}}}'"""
 
 
 def test_labels_and_a_toleration_are_one_patch() -> None:
     old, new = pod("p"), pod("p", labels={"watts": "250"}, tolerations=["gpu:NoSchedule"])
-    (command,) = commands([edited("Pod", old, new)], old, None, ())
+    (command,) = commands([edited("Pod", old, new)], old, None)
     assert command.startswith("""kubectl patch pod p -n default -p '{"metadata":{"labels":{"watts":"250"}},"spec":""")
     assert '"tolerations":[{"key":"gpu"' in command
 
@@ -38,7 +38,7 @@ def test_a_cron_job_gets_the_change_and_the_job_that_is_there_too() -> None:
     job = OwnerReference(api_version="batch/v1", kind="Job", name="train-1", uid="u", controller=True)
     old = pod("train-1-x", owner=job)
     change = edited("Pod", old, replace_fields(old, spec=replace_fields(old.spec, node_selector={"disk": "ssd"})))
-    of_cron_job, of_job = commands([change], old, Workload(kind="CronJob", name="train"), ())
+    of_cron_job, of_job = commands([change], old, Workload(kind="CronJob", name="train"))
     template = '{"spec":{"nodeSelector":{"disk":"ssd"}}}'
     patch = f'{{"spec":{{"jobTemplate":{{"spec":{{"template":{template}}}}}}}}}'
     assert of_cron_job == f"kubectl patch cronjob train -n default -p '{patch}'"
@@ -53,9 +53,9 @@ def test_tolerations_that_every_pod_gets_are_not_written_into_templates() -> Non
     )
     own = Toleration(key="gpu", operator="Exists", effect="NoSchedule")
     old, new = tolerating(pod("p"), *given), tolerating(pod("p"), *given, own)
-    (of_pod,) = commands([edited("Pod", old, new)], old, None, ())
+    (of_pod,) = commands([edited("Pod", old, new)], old, None)
     assert "unreachable" in of_pod  # the list is replaced as a whole
-    (of_template,) = commands([edited("Pod", old, new)], old, Workload(kind="Deployment", name="web"), ())
+    (of_template,) = commands([edited("Pod", old, new)], old, Workload(kind="Deployment", name="web"))
     assert of_template == (
         "kubectl patch deployment web -n default -p "
         """'{"spec":{"template":{"spec":{"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"}]}}}}'"""

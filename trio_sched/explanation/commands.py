@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import frozen
@@ -59,8 +59,39 @@ class Workload:
     name: str
 
 
+Written = Callable[[str, Json], tuple[str, Json]]
+
+
+def as_it_is(kind: str, body: Json) -> tuple[str, Json]:
+    """For servers of which nothing is known: they serve the versions of `API_VERSIONS`."""
+    return kind.lower(), body
+
+
+@frozen(kw_only=True)
+class Kubectl:
+    """How kubectl is told of a cluster.
+
+    Attributes:
+        flags: for it.
+        written: kind, and an object or a patch of one → how kubectl names the kind, and the same in the version that
+            the server serves.
+    """
+
+    flags: Sequence[str] = ()
+    written: Written = as_it_is
+
+    @property
+    def command(self) -> str:
+        """Its name and flags."""
+        return shlex.join(["kubectl", *self.flags])
+
+
+ANY_CLUSTER: Final = Kubectl()
+"""Whichever is the current one; nothing is known of it."""
+
+
 def commands(
-    edited: Sequence[EditedObject], pod: Pod, workload: Workload | None, context: Sequence[str] = ()
+    edited: Sequence[EditedObject], pod: Pod, workload: Workload | None, kubectl: Kubectl = ANY_CLUSTER
 ) -> list[str]:
     """The commands for one remedy.
 
@@ -68,20 +99,19 @@ def commands(
         edited: what it changes.
         pod: the pod in question.
         workload: what makes it; None if nothing does.
-        context: flags for kubectl.
+        kubectl: for which cluster.
 
     Returns:
         Nothing for nodes that are to be added: no command makes these.
     """
-    kubectl = shlex.join(["kubectl", *context])
     found: list[str] = []
     for one in edited:
         if one.is_consequence:
             continue
         if one.kind == "Pod" and one.old is not None and one.new is not None and _is_changed_with(pod, one.old):
-            found += _of_pod(kubectl, one, workload)
+            found += _of_pod(kubectl.command, one, workload)
         elif one.kind == "Node" and one.old is not None and one.new is not None:
-            found += _of_node(kubectl, one.old, one.new)
+            found += _of_node(kubectl.command, one.old, one.new)
         elif one.kind == "Node" or (one.kind in ("Pod", "CSINode") and one.old is None):
             return []  # what comes with a new node
         else:
@@ -186,19 +216,22 @@ def _of_node(kubectl: str, old: Node, new: Node) -> Iterator[str]:
             yield f"{kubectl} label node {name} {shlex.quote(f'{key}-')}"
 
 
-def _of_object(kubectl: str, one: EditedObject) -> str:
-    name, where, kind = shlex.quote(one.name), _where(one), one.kind.lower()
+def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
+    call, name, where = kubectl.command, shlex.quote(one.name), _where(one)
     if one.new is None:
+        kind, _ = kubectl.written(one.kind, {})
         is_ending = one.old is not None and one.old.metadata.deletion_timestamp is not None
-        return f"{kubectl} delete {kind} {name}{where}{' --force --grace-period=0' if is_ending else ''}"
+        return f"{call} delete {kind} {name}{where}{' --force --grace-period=0' if is_ending else ''}"
+    kind, made = kubectl.written(one.kind, manifest(one))
     if one.old is None:
-        return f"echo {_patch(manifest(one))} | {kubectl} apply -f -"
+        return f"echo {_patch(made)} | {call} apply -f -"
     if one.recreate and one.old.metadata.deletion_timestamp is not None:
-        wait = f"{kubectl} wait --for=delete {kind} {name}{where} --timeout=5m"
-        return f"{wait} && echo {_patch(manifest(one))} | {kubectl} apply -f -"
+        wait = f"{call} wait --for=delete {kind} {name}{where} --timeout=5m"
+        return f"{wait} && echo {_patch(made)} | {call} apply -f -"
+    _, patch = kubectl.written(one.kind, patch_of(one.old, one.new))
     if one.recreate:
-        return _recreated(kubectl, f"{kind} {name}{where}", patch_of(one.old, one.new), " --type=merge")
-    return f"{kubectl} patch {kind} {name}{where} --type=merge -p {_patch(patch_of(one.old, one.new))}"
+        return _recreated(call, f"{kind} {name}{where}", patch, " --type=merge")
+    return f"{call} patch {kind} {name}{where} --type=merge -p {_patch(patch)}"
 
 
 def manifest(one: EditedObject) -> Json:

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from trio_sched.engine.evaluation.pod_explanation import NodeScore, PodExplanation
 from trio_sched.explanation.analysis import Analysis, FailingClause
-from trio_sched.explanation.commands import REPLACES_PODS, Workload, commands, manifest
+from trio_sched.explanation.commands import ANY_CLUSTER, REPLACES_PODS, Kubectl, Workload, commands, manifest
 from trio_sched.explanation.explanation import Explanation, NodeAnswer, Waiting
 from trio_sched.explanation.patches import patch_of
 from trio_sched.explanation.remedies import Remedy
@@ -29,13 +29,13 @@ _MAX_CAUSES: Final = 4
 """Requirements that are named as causes of different nodes."""
 
 
-def explanation_as_data(one: Explanation, workload: Workload | None = None, context: Sequence[str] = ()) -> Json:
+def explanation_as_data(one: Explanation, workload: Workload | None = None, kubectl: Kubectl = ANY_CLUSTER) -> Json:
     """*one* for JSON and YAML.
 
     Args:
         one: what was found out.
         workload: what makes the pod.
-        context: flags that kubectl needs.
+        kubectl: for which cluster commands are.
     """
     analysis, pod = one.analysis, one.pod
     return {
@@ -51,7 +51,7 @@ def explanation_as_data(one: Explanation, workload: Workload | None = None, cont
         "funnel": list(_funnel(analysis)),
         "clauses": [_clause(one, analysis, clause) for clause in analysis.clauses],
         "groups": list(_groups(analysis)),
-        "remedies": [_remedy(remedy, pod, workload, context) for remedy in one.remedies.found],
+        "remedies": [_remedy(remedy, pod, workload, kubectl) for remedy in one.remedies.found],
         "tried": list(one.remedies.tried),
         "triedAll": one.remedies.is_complete,
         "onNodes": [_on_node(analysis, answer) for answer in one.on_nodes],
@@ -206,7 +206,7 @@ def _scores(plugins: PodExplanation) -> list[Json]:
 # --- what would help ------------------------------------------------------------------------------------------------
 
 
-def _remedy(remedy: Remedy, pod: Pod, workload: Workload | None, context: Sequence[str]) -> Json:
+def _remedy(remedy: Remedy, pod: Pod, workload: Workload | None, kubectl: Kubectl) -> Json:
     outcome = remedy.outcome
     is_new = any(one.kind == "Node" and one.old is None and one.name == outcome.node_name for one in remedy.edited)
     return {
@@ -216,7 +216,7 @@ def _remedy(remedy: Remedy, pod: Pod, workload: Workload | None, context: Sequen
         "evicts": [victim.key for victim in outcome.victims],
         "notes": [*_template_notes(remedy, pod, workload), *remedy.notes],
         "edits": [_edit(one) for one in remedy.edited],
-        "commands": commands(remedy.edited, pod, workload, context),
+        "commands": commands(remedy.edited, pod, workload, kubectl),
     }
 
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.daemon.watching.written_objects import written_as
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.explanation.commands import Kubectl
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Explanation, Waiting, explain, with_scheduler
 from trio_sched.kube_client.connection import connect
@@ -131,7 +133,9 @@ async def explain_live(
         owners |= await workloads.owners_of(found)
         begin("explaining")
         fill(assembly, snapshot)
-        answers = _explained(question, assembly.scheduler, AskedPods(pods, owners), found, now, listing.hidden)
+        kubectl = Kubectl(flags=question.context, written=written_as(listing.served))
+        asked = AskedPods(pods, owners)
+        answers = _explained(question, assembly.scheduler, asked, found, now, listing.hidden, kubectl)
         if question.is_default:
             answers.notes.append(_DEFAULTS)
         answers.notes += listing.notes
@@ -210,6 +214,7 @@ def _explained(
     pods: Sequence[Pod],
     now: datetime,
     hidden: Mapping[str, str] = MappingProxyType({}),
+    kubectl: Kubectl | None = None,
 ) -> Answers:
     answers = Answers()
     adopted = _adopted(scheduler, asked, pods, answers)
@@ -223,7 +228,7 @@ def _explained(
         found.waiting = waiting_of(pod, asked.pods, now)
         if hidden:
             _doubt(found, scheduler, hidden)
-        data = explanation_as_data(found, asked.workload(pod), question.context)
+        data = explanation_as_data(found, asked.workload(pod), kubectl or Kubectl(flags=question.context))
         answers.answers.append(Answer(explanation=data, pods=tuple(one.key for one in group)))
     if len(groups) > _MAX_WITH_REMEDIES:
         answers.notes.append(

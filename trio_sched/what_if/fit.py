@@ -182,7 +182,7 @@ def _copy(pod: Pod, number: int) -> Pod:
 
 
 def _cause(scheduler: Scheduler, pod: Pod) -> Json:
-    return explanation_as_data(explain(scheduler, pod, scores_of=(), remedies=False), None, ())
+    return explanation_as_data(explain(scheduler, pod, scores_of=(), remedies=False))
 
 
 def _grouped(placed: Mapping[str, int], group_of: Mapping[str, str]) -> dict[str, tuple[int, int]]:

@@ -64,6 +64,42 @@ async def test_a_server_that_does_not_say_it_is_not_waited_for(
     assert "--emulated-version chooses another" in caplog.text
 
 
+OF_1_37 = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+profiles:
+- pluginConfig:
+  - name: VolumeBinding
+    args: {shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [("1.37", "valid in no older version"), ("1.36", "unexpected field `shape`"), ("", "unexpected field `shape`")],
+)
+async def test_a_file_that_is_valid_in_1_37_only_needs_a_server_of_that_version(
+    server: str, words: str, tmp_path: Path
+) -> None:
+    log_file, file = tmp_path / "log", tmp_path / "scheduler.yaml"
+    file.write_text(OF_1_37)
+    async with trio.open_nursery() as nursery:
+        url = "http://127.0.0.1:1"
+        if server:
+            url = await nursery.start(partial(serve, ApiServer(kubernetes_version=server)))
+        command = [sys.executable, "-m", "trio_sched", f"--config={file}", f"--master={url}", "--secure-port=0"]
+
+        async def is_said() -> bool:
+            return words in log_file.read_text()
+
+        async with process(command, log_file) as scheduler:
+            await eventually(is_said, within_seconds=30)
+            if server != "1.37":
+                assert await scheduler.wait() == 1
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_process_schedules_as_the_server_s_version(tmp_path: Path) -> None:
     log_file = tmp_path / "log"
     async with trio.open_nursery() as nursery:

@@ -16,7 +16,12 @@ from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.kinds import NODE_KIND
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.versions.discovery import DISCOVERY_SECONDS, server_version
-from trio_sched.kube_client.versions.served_versions import ASK_AGAIN_SECONDS, NotServed, ServedVersions
+from trio_sched.kube_client.versions.served_versions import (
+    ASK_AGAIN_SECONDS,
+    LOOK_FOR_BETTER_SECONDS,
+    NotServed,
+    ServedVersions,
+)
 from trio_sched.kube_client.watch import Reflector
 from trio_sched.objects.changes import Changes, Listed
 from trio_sched.simulator import ApiServer, InProcessTransport, trio_clock
@@ -179,6 +184,39 @@ async def test_a_watch_goes_on_in_another_version_and_nothing_is_reported_delete
     changes = [change for batch in batches[1:] if isinstance(batch, Changes) for change in batch.changes]
     assert [change.type for change in changes] == ["ADDED"] * 3
     assert errors == []
+
+
+def followed(served: ServedVersions) -> Reflector[Any]:
+    return Reflector(served.client, CLASS, lambda _batch: None, Random(1), served=served)
+
+
+async def test_a_better_version_is_taken_while_the_one_in_use_still_answers(
+    served: ServedVersions, server: OldServer, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    server.served = {DEVICES: ("v1beta1",)}
+    reflector = followed(served)
+    await create_class(server, "a")
+    await nursery.start(reflector.run)
+    server.served = {DEVICES: ("v1beta1", "v1")}
+    await trio.sleep(LOOK_FOR_BETTER_SECONDS + 700)  # the longest watch
+    assert server.asked[-1] == f"GET {CLASSES}"
+    assert (len(reflector.objects), reflector.lists) == (1, 1)
+
+
+async def test_looking_for_a_better_version_costs_a_question_in_ten_minutes_and_nothing_where_there_is_none(
+    served: ServedVersions, server: OldServer, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    await nursery.start(followed(served).run)
+    await trio.sleep(10 * LOOK_FOR_BETTER_SECONDS)
+    assert server.asked.count("GET /apis") == 1, "it is the best that there is"
+    server.served = {DEVICES: ("v1beta1",)}
+    await trio.sleep(2 * LOOK_FOR_BETTER_SECONDS)
+    server.discovery, before = 503, server.asked.count("GET /apis")
+    for _ in range(3):
+        nursery.start_soon(followed(served).run)
+    await trio.sleep(10 * LOOK_FOR_BETTER_SECONDS)
+    assert before + 5 <= server.asked.count("GET /apis") <= before + 10
+    assert server.asked[-1] == "GET /apis/resource.k8s.io/v1beta1/deviceclasses", "what was known holds"
 
 
 async def test_a_kind_is_emptied_only_if_the_server_says_that_it_serves_none(

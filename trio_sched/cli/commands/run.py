@@ -29,7 +29,7 @@ from trio_sched.cli.process.crash_reports import crash_reports
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.queued_streams import queued_streams
 from trio_sched.cli.process.shadow_report import report_shadow
-from trio_sched.cli.startup.emulated_version import flags_for_server
+from trio_sched.cli.startup.emulated_version import flags_for_server, prepared_for_server
 from trio_sched.cli.startup.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
 from trio_sched.cli.startup.start_log import (
     log_configuration,
@@ -95,7 +95,7 @@ def _run(flags: Flags) -> ExitCode:
         digest = digest_of(watched_files(flags))  # before the files are read: what changes them later is seen
         registry = selection.registry()
         points_of = PointsByPlugin(registry)
-        prepared = prepare(flags, points_of=points_of)
+        prepared = prepared_for_server(flags, partial(prepare, points_of=points_of))
         prepared.source.warn()
         log_overrides(prepared, points_of)
         log_plugins(prepared.profiles)

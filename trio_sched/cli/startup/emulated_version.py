@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from trio_sched.cli.flags.flags import Flags
+from trio_sched.cli.startup.prepare import LoggingOptionsError, Prepared
+from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import DEFAULT_VERSION, NEWEST_VERSION
-from trio_sched.kube_client.connection import KubeClient
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.connection import KubeClient, connect
+from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.versions.discovery import server_version
 
 log = logging.getLogger(__name__)
 
 _SECONDS: Final = 2.0
 """An API server that does not say its version by then is not waited for: health checks are not answered yet."""
+
+
+def prepared_for_server(flags: Flags, prepared_with: Callable[[Flags], Prepared]) -> Prepared:
+    """What *flags* name, read and checked by *prepared_with*: as of a newer version if it is valid in that one only.
+
+    The server is asked for its version, for `_SECONDS` at most, only if that makes the difference.
+
+    Raises:
+        TrioSchedError: it is not valid in the version that will be emulated.
+    """
+    try:
+        return prepared_with(flags)
+    except LoggingOptionsError:
+        raise
+    except ConfigError as problem:
+        if flags["emulated-version"] or flags.write_config_to:
+            raise
+        newest = ".".join(map(str, NEWEST_VERSION))
+        try:
+            prepared = prepared_with(flags.emulating(newest))
+        except TrioSchedError:
+            raise problem from None
+        found = trio.run(_asked_version, prepared.connection)
+        if found is None or found < NEWEST_VERSION:
+            raise
+        log.info(
+            "Scheduling as kube-scheduler %s, because the API server is of %s; the configuration is valid in no older "
+            "version",
+            newest,
+            ".".join(map(str, found)),
+        )
+        return prepared
+
+
+async def _asked_version(connection: ConnectionSettings) -> tuple[int, int] | None:
+    with trio.move_on_after(_SECONDS):
+        async with connect(connection, qps=-1) as client:
+            return await server_version(client)
+    return None
 
 
 async def flags_for_server(flags: Flags, client: KubeClient) -> Flags:

@@ -17,6 +17,8 @@ from trio_sched.kube_client.versions.discovery import Served, discover
 
 ASK_AGAIN_SECONDS: Final = 180.0
 """A server that does not serve a kind is asked this often whether it does by now."""
+LOOK_FOR_BETTER_SECONDS: Final = 600.0
+"""So old is the answer, at least, when the server is asked for a better version than one that it serves, too."""
 _ASK_AT_MOST_EVERY_SECONDS: Final = 1.0
 
 R = TypeVar("R")
@@ -36,7 +38,8 @@ class ServedVersions:
     """What one API server serves, as far as that is known: asked once, by whoever needs it first.
 
     It is asked again when a version that was served is not any more, when the connection was lost and found again, and
-    from time to time while a kind is missing.
+    from time to time while a kind is missing, or is used in another version than the best: an upgrade behind a load
+    balancer can go unnoticed, and the older version is still served.
     """
 
     client: KubeClient
@@ -62,8 +65,12 @@ class ServedVersions:
         if self._must_ask():
             await self._ask()
         found = self._best(kind, row)
-        if found is None and trio.current_time() - self._asked_at >= ASK_AGAIN_SECONDS:
+        age = trio.current_time() - self._asked_at
+        if found is None and age >= ASK_AGAIN_SECONDS:
             await self._ask()
+            found = self._best(kind, row)
+        elif found is not None and found is not row.versions[0] and age >= LOOK_FOR_BETTER_SECONDS:
+            await self._ask(keep=True)
             found = self._best(kind, row)
         if found is None:
             raise NotServed(kind, row)
@@ -113,17 +120,19 @@ class ServedVersions:
         is_outdated = self._is_outdated or self._outages != self.client.reachability.outages
         return is_outdated and trio.current_time() - self._asked_at >= _ASK_AT_MOST_EVERY_SECONDS
 
-    async def _ask(self) -> None:
-        """Ask the server, unless another task has just done so."""
+    async def _ask(self, *, keep: bool = False) -> None:
+        """Ask the server, unless another task has just done so; *keep* what is known if it does not say anything."""
         before = self._asked_at
         async with self._asking:
             if self._asked_at != before:
                 return
             outages = self.client.reachability.outages
             served = await discover(self.client)
+            self._asked_at = trio.current_time()
+            if served is None and keep:
+                return
             self._served, self._outages, self._is_outdated = served, outages, False
             self._refused.clear()
-            self._asked_at = trio.current_time()
 
     def _best(self, kind: Kind[Any], row: VersionedKind) -> ApiVersion | None:
         """The version to try next: those first that the server says it serves. None: all were refused."""

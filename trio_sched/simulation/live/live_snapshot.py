@@ -83,10 +83,11 @@ class LiveListing:
     notes: list[str] = field(factory=list, init=False)
     hidden: dict[str, str] = field(factory=dict, init=False)
     """The kinds that could not be listed, with their plural names."""
-    _served: ServedVersions = field(init=False)
+    served: ServedVersions = field(init=False)
+    """The versions in which kinds are listed."""
 
     def __attrs_post_init__(self) -> None:
-        self._served = ServedVersions(self.client)
+        self.served = ServedVersions(self.client)
 
     async def pods(self) -> list[Pod]:
         """All pods that have not finished.
@@ -170,5 +171,5 @@ class LiveListing:
             found.clear()
             await list_pages(self.client, served, take)
 
-        await self._served.use(kind, read)
+        await self.served.use(kind, read)
         return found

@@ -15,8 +15,9 @@ from trio_sched.daemon.process_copy import CopyFailed, run_in_copy
 from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response, refusal
 from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, pod_key
 from trio_sched.daemon.serving.status_bodies import indented_json
+from trio_sched.daemon.watching.written_objects import written_as
 from trio_sched.engine.queue.pending_pods import pending_pods
-from trio_sched.explanation.commands import Workload, workload_of
+from trio_sched.explanation.commands import Kubectl, Workload, workload_of
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Waiting, explain
 from trio_sched.explanation.owners import controller_of
@@ -88,7 +89,8 @@ class ExplainPage:
         found.waiting = waiting
         if self.assembly.extenders is not None:
             found.notes.append("extenders are not asked here; they may refuse nodes, too")
-        return msgspec.json.encode(explanation_as_data(found, self._workload(pod)))
+        kubectl = Kubectl(written=written_as(self.assembly.watches.served))
+        return msgspec.json.encode(explanation_as_data(found, self._workload(pod), kubectl))
 
     def _workload(self, pod: Pod) -> Workload | None:
         controller, cache = controller_of(pod), self.assembly.scheduler.object_cache
