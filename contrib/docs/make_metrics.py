@@ -72,7 +72,7 @@ def _group(title: str, families: Iterable[Family]) -> Iterator[str]:
             facts.append("gate " + ", ".join(f"`{gate}`" for gate in family.gates))
         if family.since > (0, 0):
             facts.append(f"since {_version(family.since)}")
-        if family.until < (99, 0):
+        if family.until is not None:
             facts.append(f"until {_version(family.until)}")
         yield f"{'; '.join(filter(None, facts))}\n"
         if family.text:

@@ -42,6 +42,7 @@ from trio_sched.simulator.kubelets.kubelet import RUN_SECONDS, annotated_number
 from trio_sched.simulator.kubelets.pod_states import is_unreachable
 from trio_sched.simulator.manifests.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestProblem
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION
 from trio_sched.simulator.storage.object_store import Change, ObjectStore, StoredObject
 
 Json = dict[str, Any]
@@ -93,7 +94,7 @@ class Plan:
     seed: int
     begins: datetime
     """The cluster's time at the beginning."""
-    kubernetes_version: str = "1.36"
+    kubernetes_version: str = DEFAULT_VERSION
     """Of the API server."""
     for_seconds: float | None = None
     """How long, in the cluster's time; None for until it is idle."""

@@ -46,6 +46,7 @@ from trio_sched.simulator import (
     VolumePace,
     trio_clock,
 )
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION
 from trio_sched.testing.builders import node
 from trio_sched.testing.cluster_assertions import ClusterAssertions
 from trio_sched.testing.cluster_objects import ClusterObjects
@@ -285,7 +286,7 @@ async def virtual_cluster(
     scheduler: bool = True,
     begins: datetime = EPOCH_OF_TESTS,
     seed: int = 0,
-    kubernetes_version: str = "1.36",
+    kubernetes_version: str = DEFAULT_VERSION,
     real_seconds: float = REAL_SECONDS,
     real_clock: Callable[[], float] = time.perf_counter,
     hook_seconds: float | None = None,

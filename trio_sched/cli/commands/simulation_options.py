@@ -23,7 +23,7 @@ from trio_sched.go.durations import parse_duration
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
 from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.simulated_run import EMBEDDED
-from trio_sched.simulator.storage.kubernetes_versions import UnknownKubernetesVersion, minor_version
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION, UnknownKubernetesVersion, minor_version
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,7 +80,7 @@ _OPTIONS: Final = (
     click.option(
         "--kubernetes-version",
         metavar="1.31..1.37",
-        default="1.36",
+        default=DEFAULT_VERSION,
         show_default=True,
         callback=_read_version,
         help="The version of the API server: which versions of which kinds it serves.",

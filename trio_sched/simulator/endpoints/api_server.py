@@ -36,7 +36,7 @@ from trio_sched.simulator.registry.bootstrap_objects import create_bootstrap_obj
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.clock import Clock, wall_clock
 from trio_sched.simulator.storage.cluster_state import ClusterState
-from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_MINOR, minor_version
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION, minor_version
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
 
 _encode = msgspec.json.Encoder().encode
@@ -84,7 +84,7 @@ class ApiServer:
     watch_backlog_limit: int = 200_000
     users: Mapping[str, tuple[str, Sequence[str]]] | None = None
     allows: Callable[[Json], bool] = field(default=lambda _spec: True, kw_only=True)
-    kubernetes_version: str = field(default=f"1.{DEFAULT_MINOR}", kw_only=True)
+    kubernetes_version: str = field(default=DEFAULT_VERSION, kw_only=True)
     faults: Faults = field(factory=Faults, init=False)
     state: ClusterState = field(init=False)
     _access: AccessRules = field(init=False)

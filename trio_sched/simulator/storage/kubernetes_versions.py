@@ -9,6 +9,7 @@ from typing import Final
 _PATCHES: Final[Mapping[int, int]] = {31: 14, 32: 13, 33: 13, 34: 9, 35: 6, 36: 2, 37: 0}
 """Minor version → the patch version that a server says it is."""
 DEFAULT_MINOR: Final = 36
+DEFAULT_VERSION: Final = f"1.{DEFAULT_MINOR}"
 OLDEST_MINOR: Final = min(_PATCHES)
 NEWEST_MINOR: Final = max(_PATCHES)
 _is_version = re.compile(r"v?1\.(3[0-9])(\.[0-9]{1,3})?", re.ASCII).fullmatch

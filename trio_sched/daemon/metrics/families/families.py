@@ -46,10 +46,14 @@ class Family:
     """Feature gates without which there is no such family."""
     since: tuple[int, int] = (0, 0)
     """The first emulated minor version that has it."""
-    until: tuple[int, int] = (99, 0)
-    """The first emulated minor version that does not have it any more."""
+    until: tuple[int, int] | None = None
+    """The first emulated minor version that does not have it any more; None: all have."""
     note: str = ""
     """What is different from kube-scheduler, or why there is never a value; for the documentation."""
+
+    def is_in(self, version: tuple[int, int]) -> bool:
+        """Whether the emulated minor *version* has it."""
+        return self.since <= version and (self.until is None or version < self.until)
 
     @property
     def help(self) -> str:

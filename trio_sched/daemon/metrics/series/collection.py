@@ -42,7 +42,7 @@ class Collection:
         self.families = {
             name: family
             for name, family in FAMILIES.items()
-            if family.since <= gates.version < family.until and all(map(gates.enabled, family.gates))
+            if family.is_in(gates.version) and all(map(gates.enabled, family.gates))
         }
 
     def collect(self) -> Iterator[Exposed]:
