@@ -19,7 +19,9 @@ This page is made from `trio_sched/kube_client/versions/api_versions.py` by `mak
 """
 FOOTER: Final = """\
 
-What 1.35 has of workloads (`v1alpha1`) is not read.
+What 1.35 has of workloads (`v1alpha1`) is not read: they contain their pod groups, and pods name both in
+`spec.workloadRef`, which other versions do not have. Such pods are scheduled one by one, as kube-scheduler 1.35 does it
+without its gate GangScheduling, and as that of 1.36 does it; the log says so where GenericWorkload is on.
 
 ## How the version is found
 

@@ -12,10 +12,12 @@ from contrib.scenarios.manifests import (
     device_class,
     devices,
     pod,
+    taint,
     wants_devices,
 )
 from contrib.scenarios.mixed.scenario import (
     DEVICES,
+    TAINT_RULES,
     scenario,
     three_nodes,
 )
@@ -118,5 +120,24 @@ CLAIMS: Final = (
             for name in ("p1", "p2", "p3")
         ],
         DEVICES,
+    ),
+    scenario(
+        "devices that a rule taints",
+        [
+            *three_nodes(),
+            device_class("gpu"),
+            _slice("n1", [_A100, _A100]),
+            _slice("n3", [_A100]),
+            {
+                "apiVersion": "resource.k8s.io/v1beta2",
+                "kind": "DeviceTaintRule",
+                "metadata": {"name": "broken"},
+                "spec": {"deviceSelector": {"driver": "gpu.test", "pool": "n1"}, "taint": taint("broken")},
+            },
+            device_claim("p1"),
+            device_claim("p2"),
+        ],
+        [pod(name, **wants_devices(name)) for name in ("p1", "p2")],
+        TAINT_RULES,
     ),
 )

@@ -14,6 +14,7 @@ from contrib.scenarios.manifests import (
 )
 
 DEVICES: Final = "devices"
+TAINT_RULES: Final = "device taint rules"
 POD_GROUPS: Final = "pod groups"
 """What not every API server serves."""
 
@@ -25,7 +26,7 @@ class MixedScenario:
     Attributes:
         objects: what is there before the scheduler starts, pods that run included.
         pods: each is created when the one before it is bound or was found unschedulable.
-        needs: kinds that not every API server serves: `DEVICES`, `POD_GROUPS`; empty: none.
+        needs: kinds that not every API server serves: `DEVICES`, `TAINT_RULES`, `POD_GROUPS`; empty: none.
     """
 
     name: str

@@ -5,15 +5,16 @@ from typing import Any, Final
 from attrs import frozen
 from gangs import GANG_GATES
 
-from contrib.scenarios.mixed.scenario import DEVICES, POD_GROUPS, MixedScenario
+from contrib.scenarios.mixed.scenario import DEVICES, POD_GROUPS, TAINT_RULES, MixedScenario
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 Json = dict[str, Any]
 
-FIRST_MINOR: Final = {DEVICES: 31, POD_GROUPS: 36, "": 0}
+FIRST_MINOR: Final = {DEVICES: 31, TAINT_RULES: 33, POD_GROUPS: 36, "": 0}
 """What a scenario needs → the first minor version whose API server serves it in a version that is read."""
 
 
+_GATES: Final = {POD_GROUPS: GANG_GATES, TAINT_RULES: {"DRADeviceTaintRules": True}}
 _QUIET_SECONDS: Final = 3.0
 """Longer than the first backoff; nothing here fails twice and then succeeds."""
 
@@ -62,7 +63,7 @@ def is_served(scenario: MixedScenario, minor: int) -> bool:
 
 def gates_of(scenario: MixedScenario) -> dict[str, bool]:
     """The gates that a scheduler has to have for it."""
-    return GANG_GATES if scenario.needs == POD_GROUPS else {}
+    return _GATES.get(scenario.needs, {})
 
 
 async def simulated_outcome(scenario: MixedScenario, minor: int = 36) -> Outcome:

@@ -15,7 +15,7 @@ from scenario_outcomes import Outcome, devices_of, gates_of, pod_state, volume_o
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.control_plane.servers import ADMIN_TOKEN
 from contrib.scenarios.manifests import NAMESPACE, ZONE, volume
-from contrib.scenarios.mixed.scenario import DEVICES, MixedScenario
+from contrib.scenarios.mixed.scenario import DEVICES, TAINT_RULES, MixedScenario
 from trio_sched.simulator.conversion.other_versions import reshaped
 from trio_sched.simulator.storage.kubernetes_versions import NEWEST_MINOR
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
@@ -82,7 +82,9 @@ class ScenarioServer:
     async def _outcome(self, scenario: MixedScenario, expected: Outcome) -> Outcome:
         pods = await self._listed("/api/v1/pods")
         claims = await self._listed("/api/v1/persistentvolumeclaims")
-        wanted = self._served("resource.k8s.io/v1", "ResourceClaim") if scenario.needs == DEVICES else None
+        wanted = (
+            self._served("resource.k8s.io/v1", "ResourceClaim") if scenario.needs in (DEVICES, TAINT_RULES) else None
+        )
         devices = {} if wanted is None else await self._listed(f"/apis/{wanted.api_version}/{wanted.plural}")
         return Outcome(
             expected.tried,

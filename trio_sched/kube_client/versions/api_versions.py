@@ -74,7 +74,8 @@ _SERVE_DEVICES: Final = (
 _ALIKE: Final = (ApiVersion("v1"), ApiVersion("v1beta2"))
 _SERVE_GROUPS: Final = (
     "kube-apiserver of 1.37 serves it with the feature gate GenericWorkload and "
-    "--runtime-config=scheduling.k8s.io/v1beta1=true, that of 1.36 with v1alpha2 in place of v1beta1"
+    "--runtime-config=scheduling.k8s.io/v1beta1=true, that of 1.36 with v1alpha2 in place of v1beta1; the workloads of "
+    "1.35 (v1alpha1) are no pod groups and not read: pods that name one in spec.workloadRef are scheduled one by one"
 )
 
 VERSIONED: Final[Mapping[tuple[str, str], VersionedKind]] = {
