@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from contrib.api_servers.runs import pairs_of, run_tests, servers_in
+from contrib.api_servers.runs import TESTS, pairs_of, run_tests, servers_in
 
 
 def main() -> int:
     """Run them; returns 1 if a test has failed, 2 if there is no API server."""
     parser = argparse.ArgumentParser(prog="python -m contrib.api_servers", description=__doc__)
     parser.add_argument("folder", type=Path, help="has a folder with executables for each version")
-    parser.add_argument("tests", nargs="*", default=["tests/end_to_end/real"], help="for pytest")
+    parser.add_argument("tests", nargs="*", default=TESTS, help="for pytest")
     given = parser.parse_args()
     servers = servers_in(given.folder)
     if not servers:

@@ -12,9 +12,15 @@ from typing import Final
 
 from attrs import frozen
 
-from contrib.control_plane.servers import minor_version
+from contrib.control_plane.servers import OLDEST_WITH_DEVICES, minor_version
 
-_UPGRADE: Final = ("tests/end_to_end/real/test_real_upgrade.py",)
+_REAL: Final = "tests/end_to_end/real/test_real_"
+TESTS: Final = tuple(
+    f"{_REAL}{name}.py"
+    for name in ("api_server", "custom_resources", "decisions", "deployment", "devices", "mixed_scenarios")
+)
+"""Those that hold on every version; others compare with what one version does."""
+_UPGRADE: Final = (f"{_REAL}upgrade.py",)
 Run = tuple[Mapping[str, Path], str, Sequence[str]]
 """Environment variables, what is run, the tests."""
 
@@ -45,7 +51,7 @@ def servers_in(folder: Path) -> list[ApiServerFolder]:
 
 def pairs_of(servers: Sequence[ApiServerFolder]) -> Iterator[Run]:
     """An upgrade from each server that serves devices to the next one."""
-    for before, after in pairwise(one for one in servers if one.minor > 31):
+    for before, after in pairwise(one for one in servers if one.minor >= OLDEST_WITH_DEVICES):
         environment = {"UPGRADE_FROM_ASSETS": before.folder, "KUBEBUILDER_ASSETS": after.folder}
         yield environment, f"{before.version} to {after.version}", _UPGRADE
 

@@ -155,6 +155,7 @@ _DEVICES: Final[Mapping[int, tuple[str, str]]] = {
     32: ("DynamicResourceAllocation", "resource.k8s.io/v1beta1"),
     33: ("DynamicResourceAllocation", "resource.k8s.io/v1beta1 resource.k8s.io/v1beta2"),
 }
+OLDEST_WITH_DEVICES: Final = min(_DEVICES)
 _OTHER_KINDS: Final[Mapping[int, tuple[str, str]]] = {
     33: ("DRADeviceTaints", "resource.k8s.io/v1alpha3"),
     34: ("DRADeviceTaints", "resource.k8s.io/v1alpha3"),

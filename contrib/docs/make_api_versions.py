@@ -23,6 +23,24 @@ What 1.35 has of workloads (`v1alpha1`) is not read: they contain their pod grou
 `spec.workloadRef`, which other versions do not have. Such pods are scheduled one by one, as kube-scheduler 1.35 does it
 without its gate GangScheduling, and as that of 1.36 does it; the log says so where GenericWorkload is on.
 
+## What was tested on which API server
+
+| API server | resource claims | device taint rules | pod groups | mixed scenarios |
+| --- | --- | --- | --- | --- |
+| 1.31 | `v1alpha3` | not served | not served | yes, and upgraded to 1.33 |
+| 1.32 | `v1beta1` | not served | not served | the simulator only |
+| 1.33 | `v1beta2` | `v1alpha3` | not served | yes |
+| 1.34 | `v1` | `v1alpha3` | not served | yes, and upgraded to 1.36 |
+| 1.35 | `v1` | `v1alpha3` | not served | yes, and upgraded to 1.36 |
+| 1.36 | `v1` | `v1beta2` | `v1alpha2` | yes, and the same answers by kube-scheduler 1.36.2 |
+| 1.37 | `v1` | `v1` | `v1beta1` | the simulator only |
+
+The mixed scenarios are small clusters with volumes, devices, preemption, spreading, affinity, gangs and more; on a real
+kube-apiserver pods are placed, and say why they are not, as the simulator has it of 1.36. `python -m
+contrib.api_servers FOLDER` runs that, and tests of devices, leases and restarts, on every version whose executables are
+in FOLDER, and upgrades each to the next one. Of device taint rules kube-scheduler 1.36 takes no notice, so those were
+not compared. No kube-apiserver of 1.37 or 1.38 has been tried.
+
 ## How the version is found
 
 The server is asked once at start which versions it serves, beside the first lists, for at most five seconds. If it does

@@ -33,8 +33,8 @@ def test_servers_are_in_the_order_of_their_versions(folder: Path) -> None:
 
 
 def test_upgrades_are_from_each_server_with_devices_to_the_next(folder: Path) -> None:
-    ((environment, what, _tests),) = pairs_of(servers_in(folder))
-    assert what == "1.33 to 1.36"
+    (_, what, _), (environment, next_one, _) = pairs_of(servers_in(folder))
+    assert (what, next_one) == ("1.31 to 1.33", "1.33 to 1.36"), "1.9 serves none"
     assert {name: path.name for name, path in environment.items()} == {
         "UPGRADE_FROM_ASSETS": "1.33",
         "KUBEBUILDER_ASSETS": "1.36",

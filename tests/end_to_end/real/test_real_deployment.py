@@ -14,6 +14,7 @@ import trio
 import yaml
 from attrs import define
 from real_servers import ADMIN_TOKEN, ASSETS, Files, Server, eventually, process, real_server
+from real_versions import minor_of
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.control_plane.servers import free_port
@@ -142,6 +143,8 @@ async def test_it_schedules_preempts_and_binds_volumes_with_its_roles(deployed: 
 
 async def test_it_allocates_devices_with_its_roles(deployed: Deployed) -> None:
     server, pods = deployed.server, "/api/v1/namespaces/default/pods"
+    if await minor_of(server) < 36:
+        pytest.skip("before 1.36 no device class stands for an extended resource by default")
     group, driver = "/apis/resource.k8s.io/v1", "gpu.example.com"
     await server.create_nodes()
     nodes = (await server.request("GET", "/api/v1/nodes"))["items"]

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import trio
 from real_servers import ASSETS, Files, Server, eventually, process, real_server
+from real_versions import as_served, minor_of
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
-from contrib.control_plane.servers import ADMIN_TOKEN
+from contrib.control_plane.servers import ADMIN_TOKEN, optional_kinds_flags
 from contrib.scenarios.manifests import NAMESPACE, volume
 from contrib.scenarios.pending_causes import CAUSES, PendingCause
 
@@ -26,6 +27,8 @@ CONTROLLERS = (
 )
 
 
+TAINTS_SINCE = 36
+"""The first minor version whose devices have taints without a feature gate."""
 ONLY = os.environ.get("ONLY_CAUSE", "")
 """A part of the names of the causes that are tried; for work on one of them."""
 
@@ -48,7 +51,8 @@ async def scheduler_of(name: str, server: Server, folder: Path) -> AsyncIterator
         [str(Path(ASSETS) / "kube-scheduler")] if name == "kube-scheduler" else [sys.executable, "-m", "trio_sched"]
     )
     flags = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--secure-port=0"]
-    manager = [str(Path(ASSETS) / "kube-controller-manager"), *flags, f"--controllers={CONTROLLERS}"]
+    gates = optional_kinds_flags(await minor_of(server), all_kinds=False)[:1]
+    manager = [str(Path(ASSETS) / "kube-controller-manager"), *flags, *gates, f"--controllers={CONTROLLERS}"]
     async with process([*program, *flags], folder / "scheduler.log"), process(manager, folder / "manager.log"):
         yield
 
@@ -82,8 +86,9 @@ async def explained(cause: PendingCause, folder: Path) -> tuple[int, dict[str, A
 
 @pytest.mark.parametrize("scheduler", ["kube-scheduler", "trio-sched"])
 async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, tmp_path: Path) -> None:
-    if not (Path(ASSETS) / "kube-controller-manager").exists():
-        pytest.skip("KUBEBUILDER_ASSETS has no kube-controller-manager")
+    for program in ("kube-controller-manager", *(["kube-scheduler"] if scheduler == "kube-scheduler" else [])):
+        if not (Path(ASSETS) / program).exists():
+            pytest.skip(f"KUBEBUILDER_ASSETS has no {program}")
     problems: list[str] = []
     async with (
         real_server(Files(tmp_path)) as server,
@@ -91,8 +96,10 @@ async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, 
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(provision, server)
+        minor = await minor_of(server)
         for cause in CAUSES:
-            if ONLY and ONLY not in cause.name:
+            is_served = cause.name != "devices with a taint" or minor >= TAINTS_SINCE
+            if not is_served or (ONLY and ONLY not in cause.name):
                 continue
             problem = await problem_with(cause, server, tmp_path)
             if problem:
@@ -107,11 +114,13 @@ def without_binding(one: dict[str, Any]) -> dict[str, Any]:
     return {**one, "metadata": metadata} if one["kind"] == "PersistentVolumeClaim" else one
 
 
-async def create(objects: list[dict[str, Any]], folder: Path) -> str:
+async def create(server: Server, objects: list[dict[str, Any]], folder: Path) -> str:
     """What was wrong; empty if they are created, and had a second to be seen."""
     if not objects:
         return ""
-    listed = {"apiVersion": "v1", "kind": "List", "items": [without_binding(one) for one in objects]}
+    minor = await minor_of(server)
+    items = [as_served(minor, without_binding(one)) for one in objects]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
     code, printed = await run(["kubectl", "create", "-f", "-"], folder, json.dumps(listed))
     if not code:
         await trio.sleep(1)
@@ -126,7 +135,7 @@ async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str
     deleted = [one for one in cause.objects if "deletionTimestamp" in one["metadata"]]
     last = [one for one in cause.objects if deleted and one["kind"] == "Pod" and "nodeName" not in one["spec"]]
     for objects in (first, [one for one in cause.objects if one not in (*first, *last)]):
-        problem = await create(objects, folder)
+        problem = await create(server, objects, folder)
         if problem:
             return problem
     for one in cause.objects:  # creating an object drops its status
@@ -136,7 +145,7 @@ async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str
             await run(["kubectl", "patch", kind, name, "--subresource=status", "--type=merge", "-p", patch], folder)
     for one in deleted:
         await run(["kubectl", "delete", one["kind"].lower(), one["metadata"]["name"], "--wait=false"], folder)
-    problem = await create(last, folder)
+    problem = await create(server, last, folder)
     if problem:
         return problem
     if await is_bound(server, cause.pod):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import trio
-from real_scenarios import ScenarioServer, minor_of
+from real_scenarios import ScenarioServer
 from real_servers import ASSETS, Files, real_server
+from real_versions import minor_of
 from scenario_outcomes import Outcome, is_served, simulated_outcome
 
 from contrib.scenarios.mixed.all_scenarios import MIXED_SCENARIOS

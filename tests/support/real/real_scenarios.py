@@ -10,15 +10,13 @@ import trio
 from attrs import define
 from real_plugins import daemon_with
 from real_servers import Server, eventually, process
+from real_versions import as_served, served_type
 from scenario_outcomes import Outcome, devices_of, gates_of, pod_state, volume_of
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.control_plane.servers import ADMIN_TOKEN
 from contrib.scenarios.manifests import NAMESPACE, ZONE, volume
 from contrib.scenarios.mixed.scenario import DEVICES, TAINT_RULES, MixedScenario
-from trio_sched.simulator.conversion.other_versions import reshaped
-from trio_sched.simulator.storage.kubernetes_versions import NEWEST_MINOR
-from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
 
 Json = dict[str, Any]
 
@@ -28,11 +26,6 @@ SELECTED: Final = "volume.kubernetes.io/selected-node"
 INSIDE: Final = f"/api/v1/namespaces/{NAMESPACE}"
 KUBE_SCHEDULER: Final = os.environ.get("OTHER_SCHEDULER", "")
 """The executable of kube-scheduler, to compare its answers with those of the simulator."""
-
-
-async def minor_of(server: Server) -> int:
-    """The minor version that *server* says it has."""
-    return int((await server.request("GET", "/version"))["minor"])
 
 
 @define(eq=False)
@@ -83,7 +76,9 @@ class ScenarioServer:
         pods = await self._listed("/api/v1/pods")
         claims = await self._listed("/api/v1/persistentvolumeclaims")
         wanted = (
-            self._served("resource.k8s.io/v1", "ResourceClaim") if scenario.needs in (DEVICES, TAINT_RULES) else None
+            served_type(self.minor, "resource.k8s.io/v1", "ResourceClaim")
+            if scenario.needs in (DEVICES, TAINT_RULES)
+            else None
         )
         devices = {} if wanted is None else await self._listed(f"/apis/{wanted.api_version}/{wanted.plural}")
         return Outcome(
@@ -96,20 +91,13 @@ class ScenarioServer:
     async def _listed(self, path: str) -> dict[str, Json]:
         return {one["metadata"]["name"]: one for one in (await self.server.request("GET", path))["items"]}
 
-    def _served(self, api_version: str, kind: str) -> ResourceType:
-        types = TypeRegistry(min(self.minor, NEWEST_MINOR))
-        served = types.served(types.built_in(api_version, kind))
-        assert served is not None
-        return served
-
     async def _create(self, manifest: Json) -> str:
         """Create an object; returns its path."""
-        served = self._served(manifest["apiVersion"], manifest["kind"])
-        written = TypeRegistry().built_in(manifest["apiVersion"], manifest["kind"])
+        served = served_type(self.minor, manifest["apiVersion"], manifest["kind"])
         root = f"/apis/{served.api_version}" if served.group else f"/api/{served.version}"
         inside = f"/namespaces/{manifest['metadata']['namespace']}" if served.namespaced else ""
         path = f"{root}{inside}/{served.plural}"
-        await self.server.request("POST", path, reshaped(written, served, manifest))
+        await self.server.request("POST", path, as_served(self.minor, manifest))
         path = f"{path}/{manifest['metadata']['name']}"
         if served.plural == "persistentvolumes" and "claimRef" not in manifest["spec"]:
             await self._patch(f"{path}/status", {"status": {"phase": "Available"}})
