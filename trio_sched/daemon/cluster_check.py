@@ -6,7 +6,6 @@ Nothing is written. Kinds are looked for as the daemon does it, rights are those
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, Literal
 
 import msgspec
@@ -127,8 +126,12 @@ async def _versions(client: KubeClient, loaded: LoadedProfiles) -> list[tuple[Ki
 
     async def look(kind: Kind[Any]) -> None:
         async def listed(chosen: Kind[Any]) -> str:
-            with suppress(Forbidden):  # of what is not served, too: then it is not known
+            try:
                 await client.call(b"GET", f"{chosen.collection()}?limit=1".encode())
+            except Forbidden:  # also the answer to who may not read what is not served
+                row = versioned(kind)
+                if row is not None and served.is_said_missing(kind):
+                    raise NotServed(kind, row) from None
             return chosen.version
 
         async with limit:

@@ -93,11 +93,16 @@ class ServedVersions:
     def is_missing(self, kind: Kind[Any]) -> bool:
         """Whether the server says that it serves no version of *kind*, and none of them answers."""
         row = versioned(kind)
+        if row is None or not self.is_said_missing(kind):
+            return False
+        return all((kind.group, one.name, kind.plural) in self._refused for one in row.versions)
+
+    def is_said_missing(self, kind: Kind[Any]) -> bool:
+        """Whether the server says that it serves no version of *kind*, whatever it answers to requests."""
+        row = versioned(kind)
         if row is None or self._served is None or kind.group not in self._served:
             return False
-        names = [one.name for one in row.versions]
-        says_served = any(self._says_served(kind.group, name, kind.plural) for name in names)
-        return not says_served and all((kind.group, name, kind.plural) in self._refused for name in names)
+        return not any(self._says_served(kind.group, one.name, kind.plural) for one in row.versions)
 
     async def use(self, kind: Kind[T], request: Callable[[Kind[T]], Awaitable[R]]) -> R:
         """What *request* returns when it is called with *kind* in a served version; if that has gone, with another.
