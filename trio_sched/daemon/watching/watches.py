@@ -32,6 +32,8 @@ T = TypeVar("T", bound=WireObject)
 def informer_key(kind: Kind[Any]) -> tuple[str, str, str]:
     """Group, version and plural of *kind*: the key in `Watches.processing`."""
     return kind.group, kind.version, kind.plural
+
+
 ROLES: Final = "`trio-sched rbac` prints the roles that the scheduler needs"
 """What helps where a right lacks."""
 
