@@ -17,17 +17,21 @@ from trio_sched.plugin_api import (
     Handle,
     Hint,
     NodeColumns,
+    PlacementProgress,
     Pod,
     PodGroup,
+    PodGroupInfo,
     PodGroupState,
     Resource,
     Status,
     Wait,
     failure,
     hookimpl,
+    not_yet,
     on,
     quote,
     unresolvable,
+    unschedulable,
 )
 
 NAME = "GangScheduling"
@@ -37,7 +41,7 @@ TOO_FEW_NODES = "waiting for minCount pods from a gang to be scheduled"
 
 
 class GangScheduling:
-    """Gates the pods of a gang until there are enough of them, and makes them wait until enough have a node."""
+    """Gates the pods of a gang until there are enough of them, and has none bound until enough have a node."""
 
     name: ClassVar[str] = NAME
 
@@ -70,6 +74,19 @@ class GangScheduling:
         if isinstance(state, Status):
             return state
         return unresolvable(TOO_FEW_PODS) if state.pod_count < group.min_count else None
+
+    @hookimpl
+    def placement_feasible(self, group: PodGroupInfo, progress: PlacementProgress) -> Status | None:
+        """Compare how many pods have a node, or still may get one, with how many the group needs."""
+        known: PodGroup | None = self._handle.object("PodGroup", group.name, group.namespace)
+        if known is None:
+            missing = f"podgroup.scheduling.k8s.io {quote(group.name)} not found"
+            return failure(f"failed to get podGroup {group.key} to compute gang feasibility: {missing}")
+        needed = known.min_count or 1
+        counts = f"{progress.scheduled} scheduled, {progress.remaining} remaining"
+        if progress.scheduled + progress.remaining < needed:
+            return unschedulable(f"minCount ({needed}) cannot be satisfied: {counts}")
+        return not_yet(f"minCount ({needed}) is not yet satisfied: {counts}") if progress.scheduled < needed else None
 
     @hookimpl
     def permit(self, pod: Pod, node_name: str, state: CycleState) -> Status | Wait | None:

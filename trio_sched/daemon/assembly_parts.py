@@ -179,6 +179,7 @@ def build_scheduler(
         "cache": cache,
         "object_cache": ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
         "measurements": Measurements(time.perf_counter, sample_gap),
+        "behaviour": behaviour,
     }
     if decisions is None:
         return Scheduler(**parts, queue=SchedulingQueue(**of_queue), rng=random)

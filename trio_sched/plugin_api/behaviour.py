@@ -74,6 +74,13 @@ class Behaviour:
         "hold the highest of the sums of what all containers want, have and are allocated; init containers, too",
     )
     """Requests: see `trio_sched.objects.pod_requests.ResourceOptions`."""
+    groups_ask_placement_feasible: bool = _difference(
+        "Pod groups",
+        "a group is tried with all of its pods, and is scheduled if permit lets one of them pass",
+        "`placement_feasible` is called before the first pod and after each; an attempt that cannot succeed ends early "
+        "with `minCount (N) cannot be satisfied: S scheduled, R remaining`",
+    )
+    """Whether placement_feasible, and not permit, says if enough pods of a group fit."""
     renamed_events: Mapping[str, str] = _difference(
         "Events of the queue",
         "a new pod is `UnschedulablePodAdd` in metrics and logs",
@@ -97,6 +104,7 @@ _1_36: Final = Behaviour(
     list_attributes_are_evaluated=False,
     configuration_is_merged=False,
     resize_of_whole_pod=False,
+    groups_ask_placement_feasible=False,
     renamed_events={},
 )
 _1_37: Final = evolve(
@@ -110,6 +118,7 @@ _1_37: Final = evolve(
     list_attributes_are_evaluated=True,
     configuration_is_merged=True,
     resize_of_whole_pod=True,
+    groups_ask_placement_feasible=True,
     renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
 )
 _BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}

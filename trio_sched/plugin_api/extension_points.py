@@ -43,7 +43,13 @@ from trio_sched.plugin_api.clauses import Clause
 from trio_sched.plugin_api.cluster_events import EventRegistration
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
+from trio_sched.plugin_api.pod_groups import (
+    Placement,
+    PlacementAssignments,
+    PlacementProgress,
+    PodGroupInfo,
+    PodGroupTrial,
+)
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import (
     Diagnosis,
@@ -291,6 +297,21 @@ class ExtensionPoints:
         Args: *nodes* are all nodes; *state* is the one of the group, which also `placement_score` gets.
         Return: the placements, each with at least one node; the group is tried on one after the other. None: there is
         one, with all nodes. A rejecting Status, or no placement, makes the group unschedulable.
+        """
+        raise NotImplementedError
+
+    @hookspec
+    def placement_feasible(self, group: PodGroupInfo, progress: PlacementProgress, state: CycleState) -> Status | None:
+        """Say whether enough pods of a group fit, or still can.
+
+        When: in each placement before the first pod and after every pod of an attempt, from 1.37 on (see
+        ``Handle.emulated_version``; before, permit decides that, which is now called only for pods that are about to be
+        bound); of all plugins of the profile, until one rejects.
+        Args: *progress* counts the pods that have a node and those that have not been tried; *state* is the one of the
+        group.
+        Return: None if enough pods fit; `not_yet` if more have to; ``unschedulable`` if more cannot, which ends the
+        attempt. The group is scheduled if at the end all plugins return None, and at least one pod fits. Any other code
+        is a failure.
         """
         raise NotImplementedError
 

@@ -57,6 +57,16 @@ class PodGroupInfo:
 
 
 @frozen
+class PlacementProgress:
+    """How far the attempt to place a pod group has come."""
+
+    scheduled: int
+    """How many pods of the group have a node: those that had one before, and those of the attempt that fit."""
+    remaining: int
+    """How many pods of the attempt have not been tried yet."""
+
+
+@frozen
 class Placement:
     """Nodes that all pods of a group are scheduled to, if they fit there."""
 

@@ -11,6 +11,7 @@ post_filter, pod_group_post_filter nothing can be done
 pre_score                          Skip: its score is not called either
 score, normalize_score             0 for every node (score_node: for the node that it failed on)
 placement_generate                 any node will do
+placement_feasible                 enough pods fit
 placement_score                    0
 pre_bind_pre_flight                pre_bind has something to do
 sign                               nothing is cached for the pod

@@ -55,6 +55,8 @@ class Profile:
     unreserve: tuple[BoundHook, ...]
     permit: tuple[BoundHook, ...]
     placement_generate: tuple[BoundHook, ...]
+    placement_feasible: tuple[BoundHook, ...]
+    """The hook of every plugin that has it."""
     placement_score: tuple[ScoreHook, ...]
     pod_group_post_filter: tuple[BoundHook, ...]
     pre_bind_pre_flight: tuple[BoundHook, ...]
@@ -299,6 +301,7 @@ def build_profile(
         unreserve=at_point("reserve", "unreserve")[::-1],
         permit=at_point("permit"),
         placement_generate=at_point("placement_generate"),
+        placement_feasible=for_every_plugin("placement_feasible"),
         placement_score=tuple(placement_score_hook(ref.name, ref.weight) for ref in points.get("placement_score", ())),
         pod_group_post_filter=at_point("post_filter", "pod_group_post_filter"),
         pre_bind_pre_flight=at_point("pre_bind", "pre_bind_pre_flight"),

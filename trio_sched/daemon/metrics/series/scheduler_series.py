@@ -42,6 +42,7 @@ POINTS: Final = {
     "unreserve": "Unreserve",
     "permit": "Permit",
     "placement_generate": "PlacementGenerate",
+    "placement_feasible": "PlacementFeasible",
     "placement_score": "PlacementScore",
     "normalize_placement_score": "PlacementScoreExtensionNormalize",
     "pod_group_post_filter": "PostFilter",
