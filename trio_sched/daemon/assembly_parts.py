@@ -58,6 +58,7 @@ def build_pod_groups(
     from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
+    from trio_sched.engine.pod_groups.group_checks import SAME_SCHEDULER, UNIFORM
 
     scheduler, recorder, status_writer = binding.scheduler, binding.recorder, binding.status_writer
     reporter = PodGroupReporter(
@@ -83,6 +84,7 @@ def build_pod_groups(
             reporter=reporter,
         ),
         "skip_pod_schedule": skip_pod_schedule,
+        "check": UNIFORM if scheduler.behaviour.groups_are_uniform else SAME_SCHEDULER,
         "by_placement": features.topology_aware_workload_scheduling,
         "preempts_for_groups": features.workload_aware_preemption,
         "preempts_in_background": features.scheduler_async_preemption,

@@ -81,6 +81,13 @@ class Behaviour:
         "with `minCount (N) cannot be satisfied: S scheduled, R remaining`",
     )
     """Whether placement_feasible, and not permit, says if enough pods of a group fit."""
+    groups_are_uniform: bool = _difference(
+        "Pod groups",
+        "the pods of one attempt need the same schedulerName",
+        "all pods of a group, scheduled ones too, need the same schedulerName and preemption policy, and the priority "
+        "of the group; if not, their attempts fail and the reason of the group's condition is `SchedulerError`",
+    )
+    """Whether a group is tried only if its pods have its priority, and one preemption policy."""
     renamed_events: Mapping[str, str] = _difference(
         "Events of the queue",
         "a new pod is `UnschedulablePodAdd` in metrics and logs",
@@ -105,6 +112,7 @@ _1_36: Final = Behaviour(
     configuration_is_merged=False,
     resize_of_whole_pod=False,
     groups_ask_placement_feasible=False,
+    groups_are_uniform=False,
     renamed_events={},
 )
 _1_37: Final = evolve(
@@ -119,6 +127,7 @@ _1_37: Final = evolve(
     configuration_is_merged=True,
     resize_of_whole_pod=True,
     groups_ask_placement_feasible=True,
+    groups_are_uniform=True,
     renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
 )
 _BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}

@@ -34,6 +34,7 @@ from trio_sched.engine.hooks.plugin_calls import call_pod_group_post_filter
 from trio_sched.engine.pod_group_state import GroupMembers
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
+from trio_sched.engine.pod_groups.group_checks import GroupCheck
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
 from trio_sched.engine.pod_groups.pod_group_explanation import explain
 from trio_sched.engine.pod_groups.pod_group_results import (
@@ -75,6 +76,7 @@ class SchedulePodGroups:
     eviction: GangEviction
     skip_pod_schedule: Callable[[QueuedPodInfo], bool]
     """Whether there is no point in scheduling a pod."""
+    check: GroupCheck
     by_placement: bool
     """Gate TopologyAwareWorkloadScheduling."""
     preempts_for_groups: bool
@@ -146,7 +148,7 @@ class SchedulePodGroups:
             self.failure_handler.handle(info, SchedulingFailure(failure(text), nominated_node_name=None))
             return
         infos = self._collect(info, group)
-        if not self._share_profile(infos):
+        if not self._can_be_tried(group, infos):
             return
         kept = []
         for one in infos:
@@ -170,24 +172,22 @@ class SchedulePodGroups:
         position = {uid: number for number, uid in enumerate(group.pods)}
         return in_order(sorted(infos, key=lambda one: position.get(one.uid, 0)))
 
-    def _share_profile(self, infos: list[QueuedPodInfo]) -> bool:
-        """Whether all pods have the schedulerName of one profile; if not, they are dealt with."""
-        first = infos[0].pod.scheduler_name
-        other = next((info.pod.scheduler_name for info in infos if info.pod.scheduler_name != first), None)
-        if other is not None:
-            text = (
-                "all pods in a single pod group should have the same .spec.schedulerName set, "
-                f"got: {quote(first)} and {quote(other)}"
-            )
-            for info in infos:
-                self.failure_handler.handle(info, SchedulingFailure(failure(text)))
-            return False
-        if first not in self.scheduler.profiles:
-            log.error("profile not found for scheduler name %r", first, extra={"pod": infos[0].key})
+    def _can_be_tried(self, group: GroupMembers, infos: list[QueuedPodInfo]) -> bool:
+        """Whether the pods pass the check, and have a profile; if not, they are dealt with."""
+        known = self.reporter.group(group.key)
+        placed = [group.pods[uid] for uid in (*group.assumed, *group.assigned)]
+        problem = self.check.problem(known, [info.pod for info in infos], placed)
+        for info in infos if problem else ():
+            self.failure_handler.handle(info, SchedulingFailure(failure(problem)))
+        if not problem and infos[0].pod.scheduler_name not in self.scheduler.profiles:
+            problem = f"profile not found for scheduler name {quote(infos[0].pod.scheduler_name)}"
+            log.error("%s", problem, extra={"pod": infos[0].key})
             for info in infos:
                 self.scheduler.skip(info)
-            return False
-        return True
+        if problem and known is not None and self.check.is_told_in_condition:
+            self.reporter.report(group.key, GroupResult(failure(problem)))
+            self.reporter.explain(group.key, problem, controller=infos[0].pod.scheduler_name)
+        return not problem
 
     async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> None:
         began, key = trio.current_time(), group.key
