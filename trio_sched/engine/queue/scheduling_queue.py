@@ -182,6 +182,12 @@ class SchedulingQueue:
         """Whether `pop` would return a pod now."""
         return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off.pod_backoff_q) > 0)
 
+    @property
+    def needs_backoff_timer(self) -> bool:
+        """Whether there are pods in backoff that `pop` does not take before it is over."""
+        stays = self.backing_off.pod_error_backoff_q if self.pop_from_backoff else self.backing_off
+        return len(stays) > 0
+
     def next_backoff_check(self) -> float:
         """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
         return self.backing_off.next_check()
