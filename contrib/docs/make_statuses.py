@@ -77,7 +77,17 @@ GROUPS: Final = (
         ("quote", "some_names", "nearest_name", "amount_text", "quantity_text", "smaller_request"),
         "For the names of objects and for amounts in reasons, errors and causes.",
     ),
-    Group("Pod groups", ("PodGroupInfo", "Placement", "PlacementProgress", "PlacementAssignments", "PodGroupTrial")),
+    Group(
+        "Pod groups",
+        (
+            "PodGroupInfo",
+            "Placement",
+            "PlacementProgress",
+            "PlacementAssignments",
+            "PodGroupTrial",
+            "PodGroupPostFilterResult",
+        ),
+    ),
     Group("Hooks", ("hookimpl", "ExtensionPoints"), "Each of them is in [hooks](hooks.md).", has_methods=False),
 )
 API_PAGE: Final = ApiPage("statuses.md", HEADER, GROUPS)

@@ -39,10 +39,10 @@ DIFFERENCES: Final = """\
   all.
 - On an API server that does not serve DeviceTaintRule, scheduling goes on without the rules; 1.37 waits for them and
   schedules nothing.
-- Pod groups are scheduled as in 1.36, with GenericWorkload in place of GangScheduling and WorkloadAwarePreemption,
-  whose gates 1.37 has removed.
+- Pods of a group are queued one by one as in 1.36, not as one entity. GenericWorkload stands for GangScheduling and
+  WorkloadAwarePreemption, too, whose gates 1.37 has removed.
 - As in 1.36 are: batches of equal pods, `bindMountOptions` of volume mounts, which are ignored, and the metrics, but
-  for labels of events and [those that say so](metrics.md). `plugins.podGroupPostFilter` is refused.
+  for labels of events and [those that say so](metrics.md).
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
 - These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
   DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption,

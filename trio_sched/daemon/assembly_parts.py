@@ -56,6 +56,7 @@ def build_pod_groups(
 ) -> SchedulePodGroups:
     """What schedules pod groups, with the parts that schedule pods."""
     from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
+    from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption, PreemptForGroup, PreemptForPods
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
     from trio_sched.engine.pod_groups.group_checks import SAME_SCHEDULER, UNIFORM
@@ -68,6 +69,17 @@ def build_pod_groups(
         object_cache=scheduler.object_cache,
         wall_clock=status_writer.wall_clock,
     )
+    behaviour = scheduler.behaviour
+    of_preemption: dict[str, Any] = {
+        "executor": preemption_executor,
+        "find_group": reporter.group,
+        "in_background": features.scheduler_async_preemption,
+    }
+    preemption: GroupPreemption
+    if behaviour.groups_preempt_as_one:
+        preemption = PreemptForGroup(**of_preemption)
+    else:
+        preemption = PreemptForPods(**of_preemption, preempts_for_groups=features.workload_aware_preemption)
     parts: dict[str, Any] = {
         "scheduler": scheduler,
         "binding": binding,
@@ -84,10 +96,9 @@ def build_pod_groups(
             reporter=reporter,
         ),
         "skip_pod_schedule": skip_pod_schedule,
-        "check": UNIFORM if scheduler.behaviour.groups_are_uniform else SAME_SCHEDULER,
+        "check": UNIFORM if behaviour.groups_are_uniform else SAME_SCHEDULER,
         "by_placement": features.topology_aware_workload_scheduling,
-        "preempts_for_groups": features.workload_aware_preemption,
-        "preempts_in_background": features.scheduler_async_preemption,
+        "preemption": preemption,
         "metrics": binding.metrics,
         "tracer": tracer,
         "extender_scheduling": extender_scheduling,

@@ -148,6 +148,7 @@ from trio_sched.plugin_api.pod_groups import Placement as Placement
 from trio_sched.plugin_api.pod_groups import PlacementAssignments as PlacementAssignments
 from trio_sched.plugin_api.pod_groups import PlacementProgress as PlacementProgress
 from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
+from trio_sched.plugin_api.pod_groups import PodGroupPostFilterResult as PodGroupPostFilterResult
 from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
 from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
@@ -345,6 +346,7 @@ __all__ = [
     "PodDisruptionBudget",
     "PodGroup",
     "PodGroupInfo",
+    "PodGroupPostFilterResult",
     "PodGroupResourceClaim",
     "PodGroupState",
     "PodGroupTrial",

@@ -88,6 +88,14 @@ class Behaviour:
         "of the group; if not, their attempts fail and the reason of the group's condition is `SchedulerError`",
     )
     """Whether a group is tried only if its pods have its priority, and one preemption policy."""
+    groups_preempt_as_one: bool = _difference(
+        "Pod groups",
+        "each pod that fits nowhere preempts, or with WorkloadAwarePreemption the group, unless it has a topology key",
+        "`podGroupPostFilter`, a point of its own in the configuration, is called once for the group, also with a "
+        "topology key, and `postFilter` for none of its pods; the condition ends with `pod group preemption: found a "
+        "placement for podgroup, preempting K victims`",
+    )
+    """Whether post filters are called for a group, at an extension point of their own, and not for its pods."""
     renamed_events: Mapping[str, str] = _difference(
         "Events of the queue",
         "a new pod is `UnschedulablePodAdd` in metrics and logs",
@@ -113,6 +121,7 @@ _1_36: Final = Behaviour(
     resize_of_whole_pod=False,
     groups_ask_placement_feasible=False,
     groups_are_uniform=False,
+    groups_preempt_as_one=False,
     renamed_events={},
 )
 _1_37: Final = evolve(
@@ -128,6 +137,7 @@ _1_37: Final = evolve(
     resize_of_whole_pod=True,
     groups_ask_placement_feasible=True,
     groups_are_uniform=True,
+    groups_preempt_as_one=True,
     renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
 )
 _BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}

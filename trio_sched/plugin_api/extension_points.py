@@ -48,6 +48,7 @@ from trio_sched.plugin_api.pod_groups import (
     PlacementAssignments,
     PlacementProgress,
     PodGroupInfo,
+    PodGroupPostFilterResult,
     PodGroupTrial,
 )
 from trio_sched.plugin_api.status import Status
@@ -339,13 +340,17 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
-    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> Iterable[Pod] | Status | None:
+    def pod_group_post_filter(
+        self, group: PodGroupInfo, trial: PodGroupTrial
+    ) -> PodGroupPostFilterResult | Iterable[Pod] | Status | None:
         """Name the pods to evict so that a pod group fits.
 
-        When: the group is unschedulable, and the gate WorkloadAwarePreemption is on; of the first plugin that has it.
+        When: the group is unschedulable. From 1.37 on: in the order of the profile, until a plugin names victims or
+        fails, instead of post_filter for its pods. Before: with the gate WorkloadAwarePreemption, of the first plugin
+        that has it.
         Args: *trial* answers whether the group would fit without some pods. Use it before you return, not later.
-        Return: the victims, which are evicted by the scheduler; a rejecting Status or None if there is nothing that you
-        can do.
+        Return: the victims, which are evicted by the scheduler, or a `PodGroupPostFilterResult` with them; a rejecting
+        Status or None if there is nothing that you can do.
         """
         raise NotImplementedError
 
@@ -443,9 +448,12 @@ POINT_OF_HOOK = {
     "permit": "permit",
     "placement_generate": "placement_generate",
     "placement_score": "placement_score",
-    "pod_group_post_filter": "post_filter",
+    "pod_group_post_filter": "pod_group_post_filter",
     "pre_bind": "pre_bind",
     "bind": "bind",
     "post_bind": "post_bind",
 }
 """Hook → the extension point in the configuration file (in snake case) that switches it on."""
+
+FORMER_POINT_OF_HOOK = {"pod_group_post_filter": "post_filter"}
+"""Hook → the extension point that switches it on where the emulated version does not have its own: before 1.37."""

@@ -86,6 +86,16 @@ class PlacementAssignments:
     """The pods that found a node, each with its name."""
 
 
+@frozen(eq=False)
+class PodGroupPostFilterResult:
+    """Returned by pod_group_post_filter: the group fits once some pods have left."""
+
+    victims: tuple[Pod, ...] = ()
+    """The pods to evict; none if those that have to leave are leaving already: then nominations stay as they are."""
+    message: str = ""
+    """What the condition of the group says about it, from 1.37 on."""
+
+
 class PodGroupTrial(Protocol):
     """Tries to schedule a pod group under the assumption that some pods are not there; nothing happens to these."""
 
@@ -109,4 +119,8 @@ class PodGroupTrial(Protocol):
 
     def run(self) -> Status | None:
         """Try to schedule the group as things are assumed to be; None if it fits, else why it does not."""
+        ...
+
+    def still_fits(self) -> bool:
+        """Whether its pods fit, as things are assumed to be, on the nodes where they were placed when it fit last."""
         ...

@@ -55,7 +55,7 @@ class GroupAttempts:
         attempts.rng.load(record.drawn)
         attempts.assembly.scheduler.next_start_node_index = record.start
         result, preemptions = await groups.find_places(groups.cycle(record.key, infos))
-        if result.waiting_on_preemption and groups.preempts_in_background:
+        if result.waiting_on_preemption and groups.preemption.in_background:
             for preempt in preemptions:
                 await preempt()
         attempts.leave_victims()

@@ -5,7 +5,10 @@ import trio
 from gangs import Gangs, cluster_of, condition_of, member
 from trio.testing import MockClock
 
-from trio_sched.testing import node, pod_group
+from trio_sched.plugin_api import Pod, PodGroupInfo, Status, hookimpl, unschedulable
+from trio_sched.testing import node, pod, pod_group
+
+PLACED = "found a placement for podgroup, preempting"
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,91 @@ async def test_the_pods_of_a_group_need_its_priority(version: str, running: bool
         assert condition["message"] == text
         assert not is_bound
         assert {event.message for event in cluster.events("FailedScheduling", about="usual")} == {text}
+
+
+class Asked:
+    """Counts what it is asked to preempt for, and names nobody."""
+
+    name = "Asked"
+
+    def __init__(self, args: object, handle: object) -> None:
+        self.pods: set[str] = set()
+        self.groups: list[str] = []
+
+    @hookimpl
+    def post_filter(self, pod: Pod) -> None:
+        self.pods.add(pod.name)
+
+    @hookimpl
+    def pod_group_post_filter(self, group: PodGroupInfo) -> Status:
+        self.groups.append(group.name)
+        return unschedulable("nothing to be done")
+
+
+async def test_post_filters_are_called_for_pods_before_1_37_and_then_for_the_group(autojump_clock: MockClock) -> None:
+    for version in ("1.36", "1.37"):
+        asked = Asked(None, None)
+        gates = {"1.36": {"WorkloadAwarePreemption": False}, "1.37": {}}[version]
+        async with cluster_of(version, nodes=[node("a", cpu="1")], gates=gates, plugins=[asked]) as cluster:
+            await Gangs(cluster).create("gang", 3)
+            await trio.sleep(0.5)
+            message = condition_of(cluster, "gang")["message"]
+        if version == "1.36":
+            assert (asked.pods, asked.groups) == ({"gang-2", "gang-3"}, [])
+        else:
+            assert (asked.pods, asked.groups) == (set(), ["gang"])
+            assert message == (
+                "pod group is unschedulable, minCount (3) cannot be satisfied: 1 scheduled, 1 remaining, "
+                "pod group preemption: No preemption victims found for incoming preemptor, nothing to be done"
+            )
+
+
+TOPOLOGY = {"TopologyAwareWorkloadScheduling": True}
+BOTH_PLACED = "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining"
+
+
+@pytest.mark.parametrize(
+    ("version", "topology_key", "evicted", "message"),
+    [
+        # Placed anew for each pod that might stay, its pods share a node.
+        ("1.36", "", 1, "pod group is unschedulable"),
+        # Placed once, when all nodes are empty, they are spread.
+        ("1.37", "", 2, f"pod group is unschedulable, {BOTH_PLACED}, pod group preemption: {PLACED} 2 victims"),
+        (
+            "1.36",
+            "rack",
+            0,
+            "0/3 placements are available, first placement status: pod group is unschedulable, "
+            "workload aware preemption is not supported for pod groups with scheduling constraints",
+        ),
+        (
+            "1.37",
+            "rack",
+            1,
+            "0/3 placements are available, first placement status: pod group is unschedulable, "
+            f"pod group preemption: {PLACED} 1 victims",
+        ),
+    ],
+)
+async def test_how_groups_preempt(
+    version: str, topology_key: str, evicted: int, message: str, autojump_clock: MockClock
+) -> None:
+    nodes = [node(f"n{number}", cpu="2", labels={"rack": f"r{number}"}) for number in range(3)]
+    async with cluster_of(version, nodes=nodes, gates=TOPOLOGY if topology_key else {}) as cluster:
+        for number in range(3):
+            await cluster.create(pod(f"low-{number}", cpu="2", node_name=f"n{number}"))
+        await trio.sleep(2)
+        more = {"topology_key": topology_key} if topology_key else {}
+        await cluster.create(pod_group("important", min_count=2, priority=10, **more))
+        for number in range(2):
+            await cluster.create(member(f"p{number}", "important", cpu="1", priority=10))
+        await trio.sleep(0.5)
+        assert condition_of(cluster, "important")["message"] == message
+        nominated = {one.nominated_node_name for one in cluster.pods() if one.name.startswith("p")}
+        await trio.sleep(20)
+        assert len([one for one in cluster.pods() if one.name.startswith("low")]) == 3 - evicted
+        placed = {one.node_name for one in cluster.pods() if one.name.startswith("p")}
+        assert len(placed) == max(evicted, 1)
+        assert ("" not in placed) == bool(evicted)
+        if version == "1.37":
+            assert placed == nominated

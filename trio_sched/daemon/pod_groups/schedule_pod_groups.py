@@ -7,7 +7,7 @@ Gangs that are incomplete come first, and a gang that has waited for long may ho
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -17,6 +17,7 @@ from trio_sched.daemon.limits import GANG_CHECK_SECONDS
 from trio_sched.daemon.logs.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_groups.gang_eviction import GangEviction
+from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption
 from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
 from trio_sched.daemon.pod_groups.pod_group_steps import CallExtenders, run_group_steps
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
@@ -28,9 +29,7 @@ from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
-from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import ObserveCall
-from trio_sched.engine.hooks.plugin_calls import call_pod_group_post_filter
 from trio_sched.engine.pod_group_state import GroupMembers
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
@@ -44,13 +43,12 @@ from trio_sched.engine.pod_groups.pod_group_results import (
     group_unschedulable,
     outcomes,
 )
-from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
-from trio_sched.plugin_api.status import Status, failure, unschedulable
+from trio_sched.plugin_api.status import failure
 from trio_sched.verbosity import V2, V3
 
 if TYPE_CHECKING:
@@ -59,7 +57,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GANG_PLUGIN = "GangScheduling"
-NO_POST_FILTER = "default preemption plugin is not registered, workload aware preemption is disabled"
 
 
 @define(eq=False, kw_only=True)
@@ -79,10 +76,7 @@ class SchedulePodGroups:
     check: GroupCheck
     by_placement: bool
     """Gate TopologyAwareWorkloadScheduling."""
-    preempts_for_groups: bool
-    """Gate WorkloadAwarePreemption."""
-    preempts_in_background: bool
-    """Gate SchedulerAsyncPreemption."""
+    preemption: GroupPreemption
     metrics: MetricRecorder
     tracer: AttemptTracer | None = None
     extender_scheduling: ExtenderScheduling | None = None
@@ -199,10 +193,7 @@ class SchedulePodGroups:
         cycle = self.cycle(key, infos)
         result, preemptions = await self.find_places(cycle)
         self.metrics.group_algorithm.observe(trio.current_time() - began)
-        if result.waiting_on_preemption:
-            result = await self._preempt(result, preemptions)
-        if self.preempts_for_groups and result.status is not None and result.status.is_rejected:
-            result = await self._preempt_for_group(cycle, result)
+        result = await self.preemption.preempt(cycle, result, preemptions)
         self._submit(key, cycle, result, nursery)
         self._report(key, cycle, result, began)
 
@@ -235,49 +226,6 @@ class SchedulePodGroups:
             measured.observe("PostFilter", label, seconds)
 
         return observe
-
-    # --- preemption -------------------------------------------------------------------------------------------------
-
-    async def _preempt(self, result: GroupResult, preemptions: Iterable[HeldPreemption]) -> GroupResult:
-        """Carry out the preemptions that the group needs: not before, and not for a group that fits nowhere."""
-        for preempt in preemptions:
-            problem = await preempt()
-            if problem is not None:
-                return evolve(result, status=problem, waiting_on_preemption=False)
-        return result
-
-    async def _preempt_for_group(self, cycle: PodGroupCycle, result: GroupResult) -> GroupResult:
-        """Find pods whose eviction makes room for the whole group, and evict them."""
-        found = self._victims(cycle)
-        if isinstance(found, Status):
-            if not found.is_rejected:
-                return evolve(result, status=found, waiting_on_preemption=False)
-            assert result.status is not None
-            reasons = (*result.status.reasons, found.message)
-            return evolve(result, status=evolve(result.status, reasons=reasons))
-        victims, plugin = found
-        group = self.reporter.group(cycle.group.key)
-        if group is not None:
-            problem = await self.preemption_executor.preempt_for_group(
-                group, cycle.group.pods, victims, plugin, in_background=self.preempts_in_background
-            )
-            if problem is not None:
-                return evolve(result, status=problem, waiting_on_preemption=False)
-        return evolve(result, waiting_on_preemption=True)
-
-    def _victims(self, cycle: PodGroupCycle) -> tuple[tuple[Pod, ...], str] | Status:
-        hooks = cycle.profile.pod_group_post_filter
-        if not hooks:
-            return unschedulable(NO_POST_FILTER)
-        try:
-            with PodGroupTrial(cycle) as trial:
-                returned = call_pod_group_post_filter(hooks[0], cycle.group, trial)
-        except HookFailed as failed:
-            self.scheduler.plugin_failures.add(failed, cycle.group.key)
-            return failed.status
-        if returned is None:
-            return unschedulable("preemption is not helpful for scheduling the pod group")
-        return returned if isinstance(returned, Status) else (returned, hooks[0].plugin)
 
     # --- what follows -----------------------------------------------------------------------------------------------
 

@@ -108,6 +108,7 @@ class FeasibilityVerdict:
 
     def begin(self) -> bool:
         """Whether the group could be scheduled if all of its pods fit."""
+        self.attempt.result.tells_members = True
         return self._ask()
 
     def reserve(self, pod: Pod, placed: ScheduleResult) -> SchedulingFailure | None:

@@ -9,12 +9,12 @@ placements of a group, when nothing is assumed, it may let other tasks run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
@@ -148,21 +148,37 @@ class PodGroupCycle:
 
     def run_at_once(self) -> GroupResult:
         """What `run` comes to if nothing waits: no post_filter is called and no extender asked."""
-        steps = self.run(post_filters=False, ask_extenders=False)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                result: GroupResult = stop.value
-                return result
+        return _at_once(self.run(post_filters=False, ask_extenders=False))
+
+    def fits_at(self, places: Mapping[str, str]) -> bool:
+        """Whether pods fit on certain nodes, one after the other; nothing is assumed any more at the end.
+
+        Args:
+            places: UID → node, of the pods to try.
+        """
+        self._post_filters = self._asks_extenders = False
+        verdict = self._verdict(self._attempt(GroupResult(None)))
+        assumed: list[tuple[QueuedPodInfo, ScheduleResult, str | None]] = []
+        try:
+            for info in self.infos:
+                node_name = places.get(info.uid)
+                if node_name is not None:
+                    nominated = self.scheduler.queue.nominator.node_of(info.uid)
+                    pod = _at_once(self._schedule(info, Placement(node_names=frozenset({node_name})), verdict))
+                    if pod.placed is None:
+                        return False
+                    assumed.append((info, pod.placed, nominated))
+        finally:
+            self._revert_all(assumed)
+        return True
 
     @staticmethod
     def _none_fits(first: GroupResult, best: GroupResult, tried: Sequence[PlacementResult]) -> GroupResult:
         assert first.status is not None
         why = f"0/{len(tried)} placements are available, first placement status: {error_text(first.status)}"
-        return GroupResult(
-            unschedulable(why),
-            first.pods,
+        return evolve(
+            first,
+            status=unschedulable(why),
             placement=best.placement,
             shortage=best.shortage,
             fitting=best.fitting,
@@ -250,8 +266,7 @@ class PodGroupCycle:
                     break
             verdict.end()
         finally:  # also if the process ends while a step is taken
-            for info, placed, nominated in reversed(assumed):
-                self._revert(info, placed, nominated)
+            self._revert_all(assumed)
         return result
 
     def _attempt(self, result: GroupResult) -> GroupAttempt:
@@ -328,6 +343,10 @@ class PodGroupCycle:
         if unlisted is not None:
             table.unlisted_pods[pod.uid] = unlisted
 
+    def _revert_all(self, assumed: Sequence[tuple[QueuedPodInfo, ScheduleResult, str | None]]) -> None:
+        for info, placed, nominated in reversed(assumed):
+            self._revert(info, placed, nominated)
+
     def _revert(self, info: QueuedPodInfo, placed: ScheduleResult, nominated: str | None) -> None:
         self.scheduler.cache.table.unlisted_pods.pop(info.uid, None)
         try:
@@ -338,6 +357,16 @@ class PodGroupCycle:
             placed.state.is_trial = False
         if nominated is not None:
             self.scheduler.queue.nominator.add(info.pod, nominated)
+
+
+def _at_once(steps: GroupSteps[T]) -> T:
+    """The outcome of steps of which none asks for anything."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            outcome: T = stop.value
+            return outcome
 
 
 def in_order(infos: Iterable[QueuedPodInfo]) -> list[QueuedPodInfo]:

@@ -148,6 +148,10 @@ class _NothingHelps:
         """It does not fit."""
         return unschedulable("no room")
 
+    def still_fits(self) -> bool:
+        """It never has."""
+        return False
+
 
 def _explanation_problems(
     hook: FilterHook, waiting: Pod, columns: NodeColumns, state: CycleState, where: str
