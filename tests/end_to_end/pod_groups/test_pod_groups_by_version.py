@@ -2,11 +2,12 @@
 
 import pytest
 import trio
-from gangs import Gangs, cluster_of, condition_of, member
+from gangs import GATES_OF, Gangs, cluster_of, condition_of, member
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import Pod, PodGroupInfo, Status, hookimpl, unschedulable
 from trio_sched.testing import node, pod, pod_group
+from trio_sched.testing.cluster import virtual_cluster
 
 PLACED = "found a placement for podgroup, preempting"
 
@@ -141,3 +142,22 @@ async def test_how_groups_preempt(
         assert ("" not in placed) == bool(evicted)
         if version == "1.37":
             assert placed == nominated
+
+
+@pytest.mark.parametrize("emulated", ["1.36", "1.37"])
+@pytest.mark.parametrize(("served", "name"), [("1.36", "PodGroupScheduled"), ("1.37", "PodGroupInitiallyScheduled")])
+async def test_the_condition_is_called_as_in_the_version_of_the_api_and_is_final_once_true(
+    emulated: str, served: str, name: str, autojump_clock: MockClock
+) -> None:
+    gates, nodes = GATES_OF[emulated], [node("a", cpu="2")]
+    async with virtual_cluster(
+        nodes=nodes, gates=gates, emulated_version=emulated, kubernetes_version=served
+    ) as cluster:
+        await Gangs(cluster).create("gang", 2)
+        await trio.sleep(5)
+        condition = condition_of(cluster, "gang")
+        assert (condition["type"], condition["status"]) == (name, "True")
+        await cluster.create(member("late", "gang", cpu="1"))
+        await trio.sleep(60)
+        assert not cluster.pod("late").node_name
+        assert condition_of(cluster, "gang") == condition
