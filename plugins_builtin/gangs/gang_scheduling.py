@@ -33,6 +33,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 
 NAME = "GangScheduling"
 PERMIT_SECONDS = 300.0
@@ -47,6 +48,7 @@ class GangScheduling:
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
+        self._smaller_gangs_are_tried = Behaviour.of(handle).smaller_gangs_are_tried
 
     def _group_of(self, pod: Pod) -> tuple[str, PodGroup | None] | None:
         """The name of the pod's group, and the group if it exists; None if the pod is in none."""
@@ -139,17 +141,25 @@ class GangScheduling:
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A pod of the group is added, or the group is."""
-        return [
+        """A pod of the group is added, or the group is, or it needs fewer pods."""
+        added = [
             on(Resource.POD, Action.ADD, self._pod_added),
             on(Resource.POD_GROUP, Action.ADD, self._group_added),
         ]
+        changed = on(Resource.POD_GROUP, Action.UPDATE, self._group_changed)
+        return [*added, changed] if self._smaller_gangs_are_tried else added
 
     def _pod_added(self, pod: Pod, old: Any, new: Pod) -> Hint:
         return Hint.QUEUE if pod.group_key is not None and pod.group_key == new.group_key else Hint.SKIP
 
     def _group_added(self, pod: Pod, old: Any, new: PodGroup) -> Hint:
         return Hint.QUEUE if pod.group_key == f"{new.namespace}/{new.name}" else Hint.SKIP
+
+    def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup) -> Hint:
+        if pod.group_key != f"{new.namespace}/{new.name}":
+            return Hint.SKIP
+        before, after = old.min_count, new.min_count
+        return Hint.QUEUE if before is None or after is None or after < before else Hint.SKIP
 
 
 def _smaller_gang(group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Change]:

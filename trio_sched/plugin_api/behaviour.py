@@ -96,6 +96,12 @@ class Behaviour:
         "placement for podgroup, preempting K victims`",
     )
     """Whether post filters are called for a group, at an extension point of their own, and not for its pods."""
+    smaller_gangs_are_tried: bool = _difference(
+        "GangScheduling",
+        "the API server does not let `minCount` of a gang change",
+        "its pods are queued again when `minCount` is lowered",
+    )
+    """Whether a change of a pod group can make room for its pods."""
     renamed_events: Mapping[str, str] = _difference(
         "Events of the queue",
         "a new pod is `UnschedulablePodAdd` in metrics and logs",
@@ -122,6 +128,7 @@ _1_36: Final = Behaviour(
     groups_ask_placement_feasible=False,
     groups_are_uniform=False,
     groups_preempt_as_one=False,
+    smaller_gangs_are_tried=False,
     renamed_events={},
 )
 _1_37: Final = evolve(
@@ -138,6 +145,7 @@ _1_37: Final = evolve(
     groups_ask_placement_feasible=True,
     groups_are_uniform=True,
     groups_preempt_as_one=True,
+    smaller_gangs_are_tried=True,
     renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
 )
 _BEHAVIOURS: Final = {(1, 36): _1_36, (1, 37): _1_37}

@@ -7,7 +7,7 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import Pod, PodGroupInfo, Status, hookimpl, unschedulable
 from trio_sched.testing import node, pod, pod_group
-from trio_sched.testing.cluster import virtual_cluster
+from trio_sched.testing.cluster import Refused, virtual_cluster
 
 PLACED = "found a placement for podgroup, preempting"
 
@@ -161,3 +161,22 @@ async def test_the_condition_is_called_as_in_the_version_of_the_api_and_is_final
         await trio.sleep(60)
         assert not cluster.pod("late").node_name
         assert condition_of(cluster, "gang") == condition
+
+
+SMALLER = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+
+
+async def test_a_gang_is_tried_when_it_needs_fewer_pods(autojump_clock: MockClock) -> None:
+    async with cluster_of("1.37", nodes=[node("a", cpu="4")]) as cluster:
+        await cluster.create(pod_group("gang", min_count=3))
+        for number in range(2):
+            await cluster.create(member(f"p{number}", "gang", cpu="1"))
+        await trio.sleep(5)
+        assert set(cluster.placements().values()) == {""}
+        await cluster.patch(pod_group("gang"), SMALLER)
+        await trio.sleep(5)
+        assert set(cluster.placements().values()) == {"a"}
+    async with cluster_of("1.36", nodes=[node("a", cpu="4")]) as cluster:
+        await cluster.create(pod_group("gang", min_count=3))
+        with pytest.raises(Refused, match="field is immutable"):
+            await cluster.patch(pod_group("gang"), SMALLER)

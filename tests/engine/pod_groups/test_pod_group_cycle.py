@@ -107,7 +107,7 @@ class Case:
         for one in pods.values():
             self.groups.add(one)
         self.infos = in_order(QueuedPodInfo(one, 0.0) for one in pods.values())
-        self.by_placement = False
+        self.by_placement = self.tries_all = False
 
     @property
     def cycle(self) -> PodGroupCycle:
@@ -118,6 +118,7 @@ class Case:
             infos=self.infos,
             group=PodGroupInfo("default", "g", pods),
             by_placement=self.by_placement,
+            tries_all=self.tries_all,
         )
 
     def run(self) -> GroupResult:
@@ -214,6 +215,11 @@ def test_from_1_37_on_an_attempt_ends_when_it_cannot_succeed_any_more() -> None:
     assert nodes_of(result) == ["a", "", ""]
     asked = [call for call in case.recorder.calls if call.startswith("feasible?")]
     assert asked == ["feasible? 0 + 4", "feasible? 1 + 3", "feasible? 1 + 2", "feasible? 1 + 1"]
+    case.tries_all = True
+    tried = case.run()
+    assert str(tried.status) == str(result.status)
+    assert nodes_of(tried) == ["a", "", "", ""]
+    case.tries_all = False
     case.recorder.feasible = enough(5)
     assert case.run().pods == []
     case.recorder.feasible = enough(1)

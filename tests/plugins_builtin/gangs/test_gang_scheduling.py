@@ -138,3 +138,20 @@ def test_whether_a_placement_is_feasible_cannot_be_said_of_a_group_that_is_gone(
     assert status.message == (
         'failed to get podGroup default/g to compute gang feasibility: podgroup.scheduling.k8s.io "g" not found'
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "hint"),
+    [("g", 3, 2, Hint.QUEUE), ("g", 3, 3, Hint.SKIP), ("g", 2, 3, Hint.SKIP), ("other", 3, 2, Hint.SKIP)],
+)
+def test_since_1_37_a_smaller_gang_is_tried_again(name: str, before: int, after: int, hint: Hint) -> None:
+    plugin = make_plugin(GANG, handle=FakeHandle(emulated_version=(1, 37)))
+    event = ClusterEvent(Resource.POD_GROUP, Action.UPDATE)
+    assert ask_hint(plugin, event, member("a", "g"), old=group(name, before), new=group(name, after)) == hint
+
+
+def test_before_1_37_changes_of_groups_are_of_no_interest() -> None:
+    registered = make_plugin(GANG, handle=FakeHandle()).events_to_register()
+    assert not [
+        one for one in registered if one.event.action & Action.UPDATE and one.event.resource == Resource.POD_GROUP
+    ]

@@ -39,6 +39,8 @@ class GroupAttempt:
     scheduled: int
     """How many pods of the group have had a node before."""
     plugin_failures: PluginFailures
+    tries_all: bool
+    """Whether to go on with pods that cannot make the group schedulable any more, to know which of them fit."""
     result: GroupResult
     """What it comes to; the verdict sets its status."""
 
@@ -109,7 +111,7 @@ class FeasibilityVerdict:
     def begin(self) -> bool:
         """Whether the group could be scheduled if all of its pods fit."""
         self.attempt.result.tells_members = True
-        return self._ask()
+        return self._goes_on()
 
     def reserve(self, pod: Pod, placed: ScheduleResult) -> SchedulingFailure | None:
         """Call reserve; permit is called only when the pod is about to be bound."""
@@ -118,7 +120,7 @@ class FeasibilityVerdict:
     def after(self, pod: PodResult) -> bool:
         """Whether the group is schedulable, or still can be."""
         self._tried += 1
-        return self._ask()
+        return self._goes_on()
 
     def end(self) -> None:
         """Without further pods, "not yet" is no; and a group of which no pod fits is not scheduled."""
@@ -128,6 +130,11 @@ class FeasibilityVerdict:
                 result.status = group_unschedulable()
         elif result.status.code == Code.WAIT:
             result.status = group_unschedulable(*result.status.all_reasons)
+
+    def _goes_on(self) -> bool:
+        attempt = self.attempt
+        can_succeed = self._ask()
+        return can_succeed or (attempt.tries_all and not attempt.result.is_error)
 
     def _ask(self) -> bool:
         attempt = self.attempt

@@ -92,6 +92,8 @@ class PodGroupCycle:
     """Gate TopologyAwareWorkloadScheduling."""
     is_extended: Callable[[Pod], bool] = lambda _pod: False
     """Whether extenders are interested in a pod."""
+    tries_all: bool = False
+    """Whether every pod is tried, to explain what becomes of the group."""
     _state: CycleState = field(factory=CycleState, init=False)
     _post_filters: bool = field(default=True, init=False)
     _asks_extenders: bool = field(default=True, init=False)
@@ -277,6 +279,7 @@ class PodGroupCycle:
             state=self._state,
             scheduled=0 if group is None else group.scheduled_count,
             plugin_failures=self.scheduler.plugin_failures,
+            tries_all=self.tries_all,
             result=result,
         )
 
