@@ -39,8 +39,9 @@ DIFFERENCES: Final = """\
   all.
 - On an API server that does not serve DeviceTaintRule, scheduling goes on without the rules; 1.37 waits for them and
   schedules nothing.
-- Pods of a group are queued one by one as in 1.36, not as one entity. GenericWorkload stands for GangScheduling and
-  WorkloadAwarePreemption, too, whose gates 1.37 has removed.
+- GenericWorkload stands for GangScheduling and WorkloadAwarePreemption, too, whose gates 1.37 has removed. A pod of a
+  group that could not be bound, or that permit rejects, backs off; in 1.37 it is tried at once. What is promised for
+  [gangs](../how_to/run_gangs.md#what-is-promised) holds in both versions.
 - As in 1.36 are: batches of equal pods, `bindMountOptions` of volume mounts, which are ignored, and the metrics, but
   for labels of events and [those that say so](metrics.md).
 - `--help` lists the gates of 1.36, and `--version` says 1.36.

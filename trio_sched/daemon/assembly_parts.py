@@ -27,10 +27,12 @@ from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue.backoff import Backoff
+from trio_sched.engine.queue.group_queue import GroupQueue
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.features import Features
 
@@ -194,13 +196,26 @@ def build_scheduler(
         "measurements": Measurements(time.perf_counter, sample_gap),
         "behaviour": behaviour,
     }
+    as_entities = with_groups and behaviour.groups_are_entities
+    if as_entities:
+        of_queue["find_group"] = partial(_pod_group, parts["object_cache"])
     if decisions is None:
-        return Scheduler(**parts, queue=SchedulingQueue(**of_queue), rng=random)
+        queue = GroupQueue(**of_queue) if as_entities else SchedulingQueue(**of_queue)
+        return Scheduler(**parts, queue=queue, rng=random)
+    from trio_sched.daemon.recording.recorded_group_queue import RecordedGroupQueue
     from trio_sched.daemon.recording.recorded_queue import RecordedQueue
     from trio_sched.daemon.recording.recorded_random import RecordedRandom
     from trio_sched.daemon.recording.recorded_scheduler import RecordedScheduler
 
-    queue = RecordedQueue(**of_queue, decisions=decisions)
-    scheduler = RecordedScheduler(**parts, queue=queue, rng=RecordedRandom(random), decisions=decisions)
+    kind = RecordedGroupQueue if as_entities else RecordedQueue
+    recorded = kind(**of_queue, decisions=decisions)
+    scheduler = RecordedScheduler(**parts, queue=recorded, rng=RecordedRandom(random), decisions=decisions)
     decisions.scheduler = scheduler
     return scheduler
+
+
+def _pod_group(object_cache: ObjectCache, key: str) -> PodGroup | None:
+    """The group called *key*, ``namespace/name``; None if no event has shown it."""
+    namespace, _slash, name = key.partition("/")
+    found: PodGroup | None = object_cache.get("PodGroup", name, namespace)
+    return found

@@ -96,6 +96,14 @@ class Behaviour:
         "placement for podgroup, preempting K victims`",
     )
     """Whether post filters are called for a group, at an extension point of their own, and not for its pods."""
+    groups_are_entities: bool = _difference(
+        "Queue",
+        "the pods of a group are queued one by one, and back off for at most `podMaxBackoffSeconds`",
+        "a group has one place, by its own priority and time, is gated as a whole, and backs off for at most "
+        "`podMaxBackoffSeconds` times the square root of the number of its pods; when it is scheduled, pods that are "
+        "left are tried at once",
+    )
+    """Whether the pods of a group are queued as one entity."""
     smaller_gangs_are_tried: bool = _difference(
         "GangScheduling",
         "the API server does not let `minCount` of a gang change",
@@ -128,6 +136,7 @@ _1_36: Final = Behaviour(
     groups_ask_placement_feasible=False,
     groups_are_uniform=False,
     groups_preempt_as_one=False,
+    groups_are_entities=False,
     smaller_gangs_are_tried=False,
     renamed_events={},
 )
@@ -145,6 +154,7 @@ _1_37: Final = evolve(
     groups_ask_placement_feasible=True,
     groups_are_uniform=True,
     groups_preempt_as_one=True,
+    groups_are_entities=True,
     smaller_gangs_are_tried=True,
     renamed_events={"UnschedulablePodAdd": "UnscheduledPodAdd"},
 )

@@ -114,7 +114,8 @@ class ExtensionPoints:
         """Give the sort key of a pod in the active queue; the pod with the smallest key is scheduled first.
 
         When: each time the pod enters a queue. All profiles must have the same queue_sort plugin,
-        and one only: disable PrioritySort at ``queueSort``.
+        and one only: disable PrioritySort at ``queueSort``. From 1.37 on, the pods of a group are one entity: they have
+        the time of their group, and here its priority, too.
         Return: anything that compares with itself and with the keys of other pods, a tuple for instance. After a
         failure the pod is ordered by priority and time, behind all pods with a key; so are all pods of the queue if two
         of their keys do not compare.

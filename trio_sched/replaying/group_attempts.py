@@ -42,6 +42,8 @@ class GroupAttempts:
             attempts.skip(UNKNOWN_MEMBERS, record.now)
         else:
             await self._try(record, groups, infos)
+        is_scheduled = record.reason == "Scheduled"
+        attempts.assembly.scheduler.queue.finish_group(record.key, is_scheduled=is_scheduled, now=record.now)
 
     def released(self, record: PlacesReleased) -> None:
         """Release the places that a gang has held."""

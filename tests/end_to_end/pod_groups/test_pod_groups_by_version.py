@@ -180,3 +180,60 @@ async def test_a_gang_is_tried_when_it_needs_fewer_pods(autojump_clock: MockCloc
         await cluster.create(pod_group("gang", min_count=3))
         with pytest.raises(Refused, match="field is immutable"):
             await cluster.patch(pod_group("gang"), SMALLER)
+
+
+async def longest_pause(version: str, size: int) -> float:
+    """How long a gang of *size* pods waits between two of its attempts once it has failed often."""
+    async with cluster_of(version, nodes=[node("a", cpu="1")]) as cluster:
+        await Gangs(cluster).create("gang", size)
+        queue = cluster.scheduler.assembly.scheduler.queue
+        pauses = set()
+        for _ in range(300):
+            await trio.sleep(1)
+            pauses |= {info.sort_time - info.timestamp for info in queue.backing_off.pod_error_backoff_q}
+        return max(pauses)
+
+
+@pytest.mark.parametrize(("version", "seconds"), [("1.36", 10), ("1.37", 40)])
+async def test_a_large_gang_backs_off_for_longer(version: str, seconds: int, autojump_clock: MockClock) -> None:
+    assert round(await longest_pause(version, 16)) == seconds
+
+
+async def test_pods_of_a_group_that_is_not_there_are_incomplete_and_the_queue_says_so(
+    autojump_clock: MockClock,
+) -> None:
+    config = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: GangScheduling}]}}}]
+"""
+    async with cluster_of("1.37", nodes=[node("a", cpu="4")], config=config) as cluster:
+        queue = cluster.scheduler.assembly.scheduler.queue
+        await cluster.create(member("p", "late", cpu="1"))
+        await trio.sleep(5)
+        assert queue.sizes()["incomplete"] == 1
+        await cluster.create(pod_group("late"))
+        await trio.sleep(5)
+        assert cluster.pod("p").node_name == "a"
+        assert set(queue.sizes().values()) == {0}
+        assert not queue.groups
+
+
+async def test_a_permit_that_always_rejects_does_not_keep_the_scheduler_busy(autojump_clock: MockClock) -> None:
+    class Rejects:
+        name = "Rejects"
+
+        def __init__(self, args: object, handle: object) -> None:
+            self.calls = 0
+
+        @hookimpl
+        def permit(self, pod: Pod) -> Status:
+            self.calls += 1
+            return unschedulable("never")
+
+    rejects = Rejects(None, None)
+    async with cluster_of("1.37", nodes=[node("a", cpu="4")], plugins=[rejects]) as cluster:
+        await Gangs(cluster).create("gang", 2)
+        await trio.sleep(100)
+        assert set(cluster.placements().values()) == {""}
+    assert rejects.calls < 50

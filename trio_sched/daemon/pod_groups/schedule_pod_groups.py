@@ -134,24 +134,31 @@ class SchedulePodGroups:
 
     async def schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
         """Schedule the group of a popped pod."""
-        key = info.pod.group_key
+        key, is_scheduled = info.pod.group_key, False
         assert key is not None
+        try:
+            is_scheduled = await self._schedule(key, info, nursery)
+        finally:
+            self.scheduler.queue.finish_group(key, is_scheduled=is_scheduled, now=trio.current_time())
+            self.failure_handler.requeued()
+
+    async def _schedule(self, key: str, info: QueuedPodInfo, nursery: trio.Nursery) -> bool:
+        """Make the attempt; whether pods of the group that are left may be tried again at once."""
         group = self.scheduler.cache.groups.get(key)
         if group is None:
             text = f"error while retrieving pod group state: pod group state not found for pod group {key}"
             self.failure_handler.handle(info, SchedulingFailure(failure(text), nominated_node_name=None))
-            return
+            return False
         infos = self._collect(info, group)
         if not self._can_be_tried(group, infos):
-            return
+            return False
         kept = []
         for one in infos:
             if self.skip_pod_schedule(one):
                 self.scheduler.skip(one)
             else:
                 kept.append(one)
-        if kept:
-            await self._attempt(group, kept, nursery)
+        return not kept or await self._attempt(group, kept, nursery)
 
     def _collect(self, info: QueuedPodInfo, group: GroupMembers) -> list[QueuedPodInfo]:
         """The pods of the attempt: *info*, and all others of its group that can be had, wherever they wait."""
@@ -183,7 +190,7 @@ class SchedulePodGroups:
             self.reporter.explain(group.key, problem, controller=infos[0].pod.scheduler_name)
         return not problem
 
-    async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> None:
+    async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> bool:
         began, key = trio.current_time(), group.key
         if log.isEnabledFor(V3):
             log_line(log, V3, "Attempting to schedule pod group", {"podGroup": key})
@@ -194,8 +201,9 @@ class SchedulePodGroups:
         result, preemptions = await self.find_places(cycle)
         self.metrics.group_algorithm.observe(trio.current_time() - began)
         result = await self.preemption.preempt(cycle, result, preemptions)
-        self._submit(key, cycle, result, nursery)
+        is_scheduled = self._submit(key, cycle, result, nursery)
         self._report(key, cycle, result, began)
+        return is_scheduled
 
     def cycle(self, key: str, infos: list[QueuedPodInfo]) -> PodGroupCycle:
         """An attempt to schedule *infos*, pods of the group called *key* that have the same profile."""
@@ -229,8 +237,9 @@ class SchedulePodGroups:
 
     # --- what follows -----------------------------------------------------------------------------------------------
 
-    def _submit(self, key: str, cycle: PodGroupCycle, result: GroupResult, nursery: trio.Nursery) -> None:
-        infos, now = cycle.infos, trio.current_time()
+    def _submit(self, key: str, cycle: PodGroupCycle, result: GroupResult, nursery: trio.Nursery) -> bool:
+        """Let follow for each pod what has to; whether some are being bound, and all that were to be."""
+        infos, now, is_bound = cycle.infos, trio.current_time(), False
         to_bind: list[PodToBind] = []
         to_requeue: list[PodToRequeue] = []
         for outcome in outcomes(infos, result):
@@ -244,13 +253,14 @@ class SchedulePodGroups:
             self.places.holds.release(key, now)
             to_bind, refused = self._enough(key, to_bind)
             to_requeue += refused
-            self._bind(key, to_bind, nursery)
+            is_bound = self._bind(key, to_bind, nursery) and bool(to_bind)
         elif result.status.is_rejected and not result.waiting_on_preemption:
             to_requeue = self._holding_places(key, cycle, result, to_requeue, now)
         failures = max((info.failure_count for info in infos), default=0)
         for one in to_requeue:
             self._back_off_together(one, failures)
             self.failure_handler.handle(one.info, one.outcome)
+        return is_bound
 
     def _is_gone(self, info: QueuedPodInfo) -> bool:
         """Whether the pod was deleted, or got a node, while a step of the attempt was taken."""
@@ -269,8 +279,8 @@ class SchedulePodGroups:
         needed, group = self.min_count(key), self.scheduler.cache.groups.get(key)
         return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
 
-    def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> None:
-        gang = None
+    def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> bool:
+        gang, all_begin = None, True
         if self.min_count(key) is not None:
             gang = GangBinding(
                 missing=lambda: self._missing(key),
@@ -286,6 +296,8 @@ class SchedulePodGroups:
                 if gang is not None:
                     gang.failed(one.info.uid)
                 self.failure_handler.handle(one.info, failed)
+                all_begin = False
+        return all_begin
 
     def _assume_and_bind(
         self, one: PodToBind, nursery: trio.Nursery, gang: GangBinding | None

@@ -100,6 +100,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule because they are gated.",
         ("queue",),
         stability=STABLE,
+        note="From 1.37 on with GenericWorkload also pending, pods that came while their group was scheduled, and incomplete, those whose group does not exist.",
     ),
     Family(
         "scheduler_permit_wait_duration_seconds",
@@ -273,7 +274,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of queued entities by queue and type.",
         ("queue", "type"),
         since=(1, 37),
-        note="All of them are of the type pod.",
+        note="With GenericWorkload groups of pods are of the type podgroup, and their pods are not counted.",
     ),
     Family(
         "scheduler_queue_incoming_entities_total",
@@ -281,7 +282,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of entities added to scheduling queues by event, queue and type.",
         ("event", "queue", "type"),
         since=(1, 37),
-        note="All of them are of the type pod.",
+        note="With GenericWorkload groups of pods are of the type podgroup, and their pods are not counted.",
     ),
     Family(
         "scheduler_dra_bindingconditions_allocations_total",

@@ -173,8 +173,8 @@ def queue(queue: SchedulingQueue) -> Collected:
     counters = queue.counters
     yield "scheduler_pending_pods", [((name,), float(size)) for name, size in queue.sizes().items()]
     yield _counts("scheduler_queue_incoming_pods_total", ("queue", "event"), counters.incoming)
-    yield "scheduler_queued_entities", [((name, "pod"), float(size)) for name, size in queue.sizes().items()]
-    incoming = {(*where, "pod"): count for where, count in counters.incoming.items()}
+    yield "scheduler_queued_entities", [(key, float(size)) for key, size in queue.entity_sizes().items()]
+    incoming = queue.incoming_entities()
     yield _counts("scheduler_queue_incoming_entities_total", ("queue", "event", "type"), incoming)
     yield _counts("scheduler_unschedulable_pods", ("plugin", "profile"), counters.unschedulable)
     in_flight: list[Series] = [(("PodPopped",), float(len(queue.in_flight)))]
