@@ -43,7 +43,8 @@ DIFFERENCES: Final = """\
   group that could not be bound, or that permit rejects, backs off; in 1.37 it is tried at once. What is promised for
   [gangs](../how_to/run_gangs.md#what-is-promised) holds in both versions.
 - As in 1.36 are: batches of equal pods, `bindMountOptions` of volume mounts, which are ignored, and the metrics, but
-  for labels of events and [those that say so](metrics.md).
+  for labels of events and [those that say so](metrics.md); `preemption_evaluation_duration_seconds`,
+  `preemption_workload_disruptions` and `preemption_pdb_violations_total` are missing.
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
 - These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
   DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption,

@@ -131,6 +131,7 @@ class PreemptForGroup(_Eviction):
             with cycle.profile.measured.point("PodGroupPostFilter") as timer, PodGroupTrial(cycle) as trial:
                 returned = _called(hook, cycle, trial)
                 timer.status = status_label(returned if isinstance(returned, Status) else None)
+                self.executor.metrics.workload_preemptions[(timer.status,)] += 1
             if isinstance(returned, PodGroupPostFilterResult):
                 problem = await self.evict(cycle, returned.victims, hook.plugin)
                 if problem is not None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from trio_sched.daemon.metrics.families.families import BETA, STABLE, Family, Type
-from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS, BINDING_CONDITION_BUCKETS, SLI_BUCKETS
+from trio_sched.daemon.metrics.recorder import (
+    ATTEMPT_BUCKETS,
+    BINDING_CONDITION_BUCKETS,
+    EXECUTION_BUCKETS,
+    SLI_BUCKETS,
+)
 from trio_sched.engine.hooks.histogram import exponential_buckets
 from trio_sched.engine.hooks.measurements import PLUGIN_BUCKETS, POINT_BUCKETS
 
@@ -283,6 +288,32 @@ SCHEDULER_FAMILIES: Final = (
         ("event", "queue", "type"),
         since=(1, 37),
         note="With GenericWorkload groups of pods are of the type podgroup, and their pods are not counted.",
+    ),
+    Family(
+        "scheduler_preemption_execution_duration_seconds",
+        Type.HISTOGRAM,
+        "Duration in seconds for preempting the target preemption victims. With async preemption enabled, preemption execution does not block the scheduling of other pods.",
+        ("preemptor", "result"),
+        buckets=EXECUTION_BUCKETS,
+        gates=("GenericWorkload",),
+        since=(1, 37),
+    ),
+    Family(
+        "scheduler_workload_preemption_attempts_total",
+        Type.COUNTER,
+        "Total preemption attempts initiated by workload (including pod groups) in the cluster till now.",
+        ("result",),
+        gates=("GenericWorkload",),
+        since=(1, 37),
+        note="Calls of pod_group_post_filter.",
+    ),
+    Family(
+        "scheduler_workload_preemption_victims",
+        Type.HISTOGRAM,
+        "Number of pod preemption victims caused by workload preemption.",
+        buckets=exponential_buckets(1, 2, 11),
+        gates=("GenericWorkload",),
+        since=(1, 37),
     ),
     Family(
         "scheduler_dra_bindingconditions_allocations_total",

@@ -103,6 +103,9 @@ def attempts(recorder: MetricRecorder, measurements: Measurements) -> Collected:
     yield _histograms("scheduler_dra_bindingconditions_wait_duration_seconds", waits)
     yield _histograms("scheduler_preemption_goroutines_duration_seconds", recorder.preemptions)
     yield _totals("scheduler_preemption_goroutines_execution_total", recorder.preemptions)
+    yield _histograms("scheduler_preemption_execution_duration_seconds", recorder.executions)
+    yield _counts("scheduler_workload_preemption_attempts_total", ("result",), recorder.workload_preemptions)
+    yield "scheduler_workload_preemption_victims", [((), recorder.workload_victims)]
 
 
 def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) -> Collected:
