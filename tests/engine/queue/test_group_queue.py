@@ -251,3 +251,13 @@ def test_groups_and_pods_are_counted_apart() -> None:
         ("backoff", "ScheduleAttemptFailure", "podgroup"): 1,
     }
     assert line.queue.counters.incoming["active", "UnschedulablePodAdd"] == 4
+
+
+def test_a_pod_that_is_tracked_twice_does_not_leave_its_group_in_flight() -> None:
+    line = Line()
+    line.add(*pods("a", 1))
+    (first,) = line.pop_group()
+    line.queue.finish_group("default/a", is_scheduled=True, now=0.0)  # it waits on permit
+    line.add(first.pod)
+    assert line.queue.pop() is None
+    assert not line.queue.groups

@@ -196,11 +196,12 @@ class GroupQueue(SchedulingQueue):
     # --- being scheduled --------------------------------------------------------------------------------------------
 
     def _start(self, info: QueuedPodInfo) -> bool:
-        group = self._group_of(info)
+        group, is_started = self._group_of(info), super()._start(info)
         if group is not None:
             group.members.pop(info.key, None)
-            group.is_in_flight = True
-        return super()._start(info)
+            group.is_in_flight = group.is_in_flight or is_started
+            self._drop_if_empty(group)
+        return is_started
 
     def finish_group(self, key: str, *, is_scheduled: bool, now: float) -> None:
         """The attempt of the group called *key* is over, and what becomes of its pods is decided.
