@@ -12,7 +12,7 @@ from trio_sched.config.decode import Bool, Bytes, Duration, Float32, GoType, Int
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.load import load_configuration
 from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
-from trio_sched.config.wire_types import API_VERSION, CONFIGURATION, CONFIGURATION_KIND, POINTS
+from trio_sched.config.wire_types import ALL_POINTS, API_VERSION, CONFIGURATION, CONFIGURATION_KIND, POINTS
 
 HEADER: Final = f"""\
 # Configuration
@@ -75,7 +75,8 @@ def text() -> str:
     arguments = {entry["name"]: entry["args"] for entry in defaults["profiles"][0]["pluginConfig"]}
     parts = [HEADER, "## Fields\n", _fields(CONFIGURATION, defaults)]
     points = ", ".join(f"`{point}`" for point in POINTS)
-    parts.append(f"`plugins.POINT` stands for each of {points}; see [the hooks](hooks.md).\n")
+    newer = ", ".join(f"`{point}`" for point in ALL_POINTS if point not in POINTS)
+    parts.append(f"`plugins.POINT` stands for each of {points}, and from 1.37 on {newer}; see [the hooks](hooks.md).\n")
     for plugin, struct in sorted(ARGUMENT_STRUCTS.items()):
         parts += [f"## {plugin}Args\n", _fields(struct, arguments.get(plugin, {}))]
     return "\n".join([*parts, CHECK])

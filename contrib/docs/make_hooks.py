@@ -11,9 +11,9 @@ from typing import Any, Final
 from contrib.docs.api_pages import link_to
 from contrib.docs.docstrings import inline
 from contrib.docs.pages import Page
-from trio_sched.config.wire_types import POINTS
+from trio_sched.config.wire_types import ALL_POINTS
 from trio_sched.daemon.limits import HOOK_SECONDS, PRE_BIND_SECONDS, STUCK_SECONDS
-from trio_sched.plugin_api.extension_points import HOOK_NAMES, POINT_OF_HOOK, ExtensionPoints
+from trio_sched.plugin_api.extension_points import FORMER_POINT_OF_HOOK, HOOK_NAMES, POINT_OF_HOOK, ExtensionPoints
 
 HEADER: Final = f"""\
 # Hooks
@@ -79,7 +79,7 @@ What they get is described in [columns](columns.md) and [objects](objects.md), w
 
 This page is made from the docstrings: change `trio_sched/plugin_api/extension_points.py` and run `make docs`.
 """
-_WRITTEN: Final = {point: written for written, point in POINTS.items()}
+_WRITTEN: Final = {point: written for written, point in ALL_POINTS.items()}
 _PART: Final = re.compile(r"\n+(When|Args|Return): ")
 
 
@@ -95,7 +95,9 @@ def _section(hook: str) -> Iterator[str]:
     text = _PART.sub(lambda found: f"\n\n*{found[1]}:* ", inspect.getdoc(function) or "")
     yield inline(text, partial(link_to, PAGE.name, None)) + "\n"
     point = POINT_OF_HOOK.get(hook)
-    yield f"Switched on at: {f'`{_WRITTEN[point]}`' if point else 'any point of the plugin'}.\n"
+    former = FORMER_POINT_OF_HOOK.get(hook)
+    where = f"`{_WRITTEN[point]}`" if point else "any point of the plugin"
+    yield f"Switched on at: {where}{f'; before 1.37 at `{_WRITTEN[former]}`' if former else ''}.\n"
 
 
 def _signature(hook: str, function: Callable[..., Any]) -> str:

@@ -40,11 +40,11 @@ Everything here is imported from `trio_sched.plugin_api`.
 
 This page is made from the code: change `trio_sched/plugin_api/status.py` and its like, and run `make docs`.
 """
-_SHOWN: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.SKIP)
+_SHOWN: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.WAIT, Code.SKIP)
 
 
 def _codes() -> str:
-    heads = ("hook", "`unschedulable`", "`unresolvable`", "`pending`", "`SKIP`")
+    heads = ("hook", "`unschedulable`", "`unresolvable`", "`pending`", "`not_yet`", "`SKIP`")
     rows = [
         (f"[`{hook}`](hooks.md#{hook})", *("yes" if code in SUPPORTED[hook] else "" for code in _SHOWN))
         for hook in HOOK_NAMES
@@ -60,7 +60,9 @@ def _codes() -> str:
 
 
 GROUPS: Final = (
-    Group("Status", ("Status", "unschedulable", "unresolvable", "pending", "failure", "SKIP", "Code"), _codes()),
+    Group(
+        "Status", ("Status", "unschedulable", "unresolvable", "pending", "not_yet", "failure", "SKIP", "Code"), _codes()
+    ),
     Group("Answers about nodes", ("Verdicts", "PreFilterResult", "int_scores", "Input", "Domain")),
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
@@ -75,7 +77,17 @@ GROUPS: Final = (
         ("quote", "some_names", "nearest_name", "amount_text", "quantity_text", "smaller_request"),
         "For the names of objects and for amounts in reasons, errors and causes.",
     ),
-    Group("Pod groups", ("PodGroupInfo", "Placement", "PlacementAssignments", "PodGroupTrial")),
+    Group(
+        "Pod groups",
+        (
+            "PodGroupInfo",
+            "Placement",
+            "PlacementProgress",
+            "PlacementAssignments",
+            "PodGroupTrial",
+            "PodGroupPostFilterResult",
+        ),
+    ),
     Group("Hooks", ("hookimpl", "ExtensionPoints"), "Each of them is in [hooks](hooks.md).", has_methods=False),
 )
 API_PAGE: Final = ApiPage("statuses.md", HEADER, GROUPS)

@@ -40,15 +40,17 @@ DIFFERENCES: Final = """\
   all.
 - On an API server that does not serve DeviceTaintRule, scheduling goes on without the rules; 1.37 waits for them and
   schedules nothing.
-- Pod groups are scheduled as in 1.36, with GenericWorkload in place of GangScheduling and WorkloadAwarePreemption,
-  whose gates 1.37 has removed.
+- GenericWorkload stands for GangScheduling and WorkloadAwarePreemption, too, whose gates 1.37 has removed. A pod of a
+  group that could not be bound, or that permit rejects, backs off; in 1.37 it is tried at once. What is promised for
+  [gangs](../how_to/run_gangs.md#what-is-promised) holds in both versions.
 - Batches: scores of equal pods are kept for longer than half a second, for many kinds of pods at once, and every node
   that changes is scored again, not only the one chosen last. A decision is that of scoring all nodes; one of 1.37's
   batches does not know of changes to other nodes for half a second.
 - Patches of the status of pods name no `resourceVersion`, which keeps 1.37 from writing into the status of a bound pod
   that it is not scheduled: here nothing is patched while a pod is being bound.
-- As in 1.36 are the metrics, but for labels of events and [those that say so](metrics.md).
-  `plugins.podGroupPostFilter` is refused.
+- As in 1.36 are the metrics, but for labels of events and [those that say so](metrics.md);
+  `preemption_evaluation_duration_seconds`, `preemption_workload_disruptions` and `preemption_pdb_violations_total` are
+  missing.
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
 - These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
   DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption,

@@ -17,18 +17,23 @@ from trio_sched.plugin_api import (
     Handle,
     Hint,
     NodeColumns,
+    PlacementProgress,
     Pod,
     PodGroup,
+    PodGroupInfo,
     PodGroupState,
     Resource,
     Status,
     Wait,
     failure,
     hookimpl,
+    not_yet,
     on,
     quote,
     unresolvable,
+    unschedulable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 
 NAME = "GangScheduling"
 PERMIT_SECONDS = 300.0
@@ -37,12 +42,13 @@ TOO_FEW_NODES = "waiting for minCount pods from a gang to be scheduled"
 
 
 class GangScheduling:
-    """Gates the pods of a gang until there are enough of them, and makes them wait until enough have a node."""
+    """Gates the pods of a gang until there are enough of them, and has none bound until enough have a node."""
 
     name: ClassVar[str] = NAME
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
+        self._smaller_gangs_are_tried = Behaviour.of(handle).smaller_gangs_are_tried
 
     def _group_of(self, pod: Pod) -> tuple[str, PodGroup | None] | None:
         """The name of the pod's group, and the group if it exists; None if the pod is in none."""
@@ -70,6 +76,19 @@ class GangScheduling:
         if isinstance(state, Status):
             return state
         return unresolvable(TOO_FEW_PODS) if state.pod_count < group.min_count else None
+
+    @hookimpl
+    def placement_feasible(self, group: PodGroupInfo, progress: PlacementProgress) -> Status | None:
+        """Compare how many pods have a node, or still may get one, with how many the group needs."""
+        known: PodGroup | None = self._handle.object("PodGroup", group.name, group.namespace)
+        if known is None:
+            missing = f"podgroup.scheduling.k8s.io {quote(group.name)} not found"
+            return failure(f"failed to get podGroup {group.key} to compute gang feasibility: {missing}")
+        needed = known.min_count or 1
+        counts = f"{progress.scheduled} scheduled, {progress.remaining} remaining"
+        if progress.scheduled + progress.remaining < needed:
+            return unschedulable(f"minCount ({needed}) cannot be satisfied: {counts}")
+        return not_yet(f"minCount ({needed}) is not yet satisfied: {counts}") if progress.scheduled < needed else None
 
     @hookimpl
     def permit(self, pod: Pod, node_name: str, state: CycleState) -> Status | Wait | None:
@@ -122,17 +141,25 @@ class GangScheduling:
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A pod of the group is added, or the group is."""
-        return [
+        """A pod of the group is added, or the group is, or it needs fewer pods."""
+        added = [
             on(Resource.POD, Action.ADD, self._pod_added),
             on(Resource.POD_GROUP, Action.ADD, self._group_added),
         ]
+        changed = on(Resource.POD_GROUP, Action.UPDATE, self._group_changed)
+        return [*added, changed] if self._smaller_gangs_are_tried else added
 
     def _pod_added(self, pod: Pod, old: Any, new: Pod) -> Hint:
         return Hint.QUEUE if pod.group_key is not None and pod.group_key == new.group_key else Hint.SKIP
 
     def _group_added(self, pod: Pod, old: Any, new: PodGroup) -> Hint:
         return Hint.QUEUE if pod.group_key == f"{new.namespace}/{new.name}" else Hint.SKIP
+
+    def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup) -> Hint:
+        if pod.group_key != f"{new.namespace}/{new.name}":
+            return Hint.SKIP
+        before, after = old.min_count, new.min_count
+        return Hint.QUEUE if before is None or after is None or after < before else Hint.SKIP
 
 
 def _smaller_gang(group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Change]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from plugins_builtin.preemption.group_preemption import victims_of_group
+from plugins_builtin.preemption.group_preemption import victims_at_placement, victims_of_group
 from trio_sched.plugin_api import (
     Action,
     Code,
@@ -20,6 +20,7 @@ from trio_sched.plugin_api import (
     Pod,
     PodGroup,
     PodGroupInfo,
+    PodGroupPostFilterResult,
     PodGroupTrial,
     PostFilterResult,
     Resource,
@@ -39,6 +40,7 @@ from trio_sched.plugin_api.preemption import best_candidates
 NAME = "DefaultPreemption"
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
 GROUP_PREEMPTION_UNFINISHED = "waiting for the preemption for this pod group to be finished"
+NEVER = "not eligible due to preemptionPolicy=Never."
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
@@ -55,7 +57,9 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
-        self._tells_success = Behaviour.of(handle).success_of_preemption_is_told
+        behaviour = Behaviour.of(handle)
+        self._tells_success = behaviour.success_of_preemption_is_told
+        self._preempts_for_group = self._once_for_group if behaviour.groups_preempt_as_one else self._victims_of_group
         features = Features.of(handle.feature_enabled)
         self._is_async = features.scheduler_async_preemption
         self._by_topology = features.topology_aware_workload_scheduling
@@ -149,8 +153,12 @@ class DefaultPreemption:
         return "not eligible due to workload aware preemption enabled" if self._by_group else ""
 
     @hookimpl
-    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> tuple[Pod, ...] | Status:
+    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
         """Find the pods of lower priority without which the whole group fits."""
+        return self._preempts_for_group(group, trial)
+
+    def _victims_of_group(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
+        """As in 1.36."""
         known = self._handle.object("PodGroup", group.name, group.namespace)
         if known is None:
             return failure(f"failed to get pod group object: podgroup.scheduling.k8s.io {quote(group.name)} not found")
@@ -159,9 +167,44 @@ class DefaultPreemption:
             text = "workload aware preemption is not supported for pod groups with scheduling constraints"
             return unschedulable(text)
         if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
-            return unschedulable("not eligible due to preemptionPolicy=Never.")
+            return unschedulable(NEVER)
         budgets = self._handle.objects("PodDisruptionBudget")
-        return victims_of_group(known, trial, budgets, self._disrupted_together)
+        found = victims_of_group(known, trial, budgets, self._disrupted_together)
+        return found if isinstance(found, Status) else PodGroupPostFilterResult(found)
+
+    def _once_for_group(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
+        """As in 1.37; whatever it comes to says that it is about preemption for the group."""
+        found = self._evictions(group, trial)
+        text = f"pod group preemption: {found.message}"
+        if isinstance(found, Status):
+            return failure(text) if found.code == Code.ERROR else Status(found.code, (text,))
+        return PodGroupPostFilterResult(found.victims, text)
+
+    def _evictions(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
+        known = self._handle.object("PodGroup", group.name, group.namespace)
+        if known is None:
+            return failure(f"failed to get pod group object: podgroup.scheduling.k8s.io {quote(group.name)} not found")
+        if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
+            return unschedulable(NEVER)
+        if self._has_terminating_victims(group, known.spec.priority or 0):
+            return PodGroupPostFilterResult(message="ongoing preemption on nominated nodes")
+        budgets = self._handle.objects("PodDisruptionBudget")
+        victims = victims_at_placement(known, trial, budgets, self._disrupted_together)
+        if isinstance(victims, Status):
+            return victims
+        text = f"found a placement for podgroup, preempting {len(victims)} victims"
+        return PodGroupPostFilterResult(victims, text)
+
+    def _has_terminating_victims(self, group: PodGroupInfo, priority: int) -> bool:
+        """Whether pods of a lower priority are leaving a node that a pod of *group* is nominated to."""
+        nominated = (self._handle.nominated_node(pod) for pod in group.pods)
+        positions = (self._handle.nodes.position(name) for name in {name for name in nominated if name})
+        return any(
+            other.priority < priority and _is_terminating_by_preemption(other)
+            for position in positions
+            if position is not None
+            for other in self._handle.nodes.node(position).pods
+        )
 
     def _disrupted_together(self, pod: Pod) -> PodGroup | None:
         """The group of *pod* if all its pods have to be evicted together."""
@@ -176,7 +219,7 @@ class DefaultPreemption:
     def _not_eligible(self, pod: Pod, statuses: Mapping[str, Status], absent: Status) -> str:
         """Why *pod* may not preempt; empty if it may."""
         if pod.spec.preemption_policy == "Never":
-            return "not eligible due to preemptionPolicy=Never."
+            return NEVER
         nominated = self._handle.nominated_node(pod)
         if not nominated or statuses.get(nominated, absent).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""

@@ -1,11 +1,13 @@
 """Selects the victims for a pod group, among the pods of the whole cluster.
 
-Source: workload-aware preemption of kube-scheduler 1.36: units, their order, budgets, reprieves.
+Source: workload-aware preemption of kube-scheduler: units, their order, budgets, reprieves of 1.36 (`victims_of_group`)
+and 1.37 (`victims_at_placement`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from attrs import define, field
 
@@ -65,12 +67,42 @@ def victims_of_group(
         return problem
     units.sort(key=lambda unit: unit.importance)
     violating, others = _split_by_budgets(units, budgets_of(budgets))
-    victims = _not_reprieved([*violating, *others], trial, only_where_placed=True)
-    if trial.run() is not None:  # pods elsewhere matter for the group after all: each unit has to be tried
+    fits = partial(_fits, trial)
+    victims = _not_reprieved([*violating, *others], trial, fits, only_where_placed=True)
+    if not fits():  # pods elsewhere matter for the group after all: each unit has to be tried
         for unit in units:
             trial.remove(unit.pods)
-        victims = _not_reprieved([*violating, *others], trial, only_where_placed=False)
+        victims = _not_reprieved([*violating, *others], trial, fits, only_where_placed=False)
     victims.sort(key=lambda unit: unit.importance)
+    return tuple(pod for unit in victims for pod in unit.pods)
+
+
+def victims_at_placement(
+    group: PodGroup,
+    trial: PodGroupTrial,
+    budgets: Iterable[PodDisruptionBudget],
+    disrupted_together: Callable[[Pod], PodGroup | None],
+) -> tuple[Pod, ...] | Status:
+    """The pods to evict so that *group* fits where it is placed without all of them; or why that does not help.
+
+    Other than with `victims_of_group` it is placed only once. The arguments are the same.
+    """
+    units = _potential_units(group.spec.priority or 0, trial, disrupted_together)
+    if not units:
+        return NO_VICTIMS
+    for unit in units:
+        trial.remove(unit.pods)
+    problem = trial.run()
+    if problem is not None:
+        return problem
+    units.sort(key=lambda unit: unit.importance)
+    violating, others = _split_by_budgets(units, budgets_of(budgets))
+    ordered = [*violating, *others]
+    victims = _not_reprieved(ordered, trial, trial.still_fits, only_where_placed=True)
+    if not trial.still_fits():  # pods elsewhere matter for the group after all: each unit has to be tried
+        for unit in units:
+            trial.remove(unit.pods)
+        victims = _not_reprieved(ordered, trial, trial.still_fits, only_where_placed=False)
     return tuple(pod for unit in victims for pod in unit.pods)
 
 
@@ -90,8 +122,14 @@ def _potential_units(
     return [unit for unit in units.values() if unit.priority < priority]
 
 
-def _not_reprieved(units: Sequence[_Unit], trial: PodGroupTrial, *, only_where_placed: bool) -> list[_Unit]:
-    """Of *units*, which are removed, those that the group does not fit with.
+def _fits(trial: PodGroupTrial) -> bool:
+    return trial.run() is None
+
+
+def _not_reprieved(
+    units: Sequence[_Unit], trial: PodGroupTrial, fits: Callable[[], bool], *, only_where_placed: bool
+) -> list[_Unit]:
+    """Of *units*, which are removed, those with which it is not so that *fits*.
 
     With *only_where_placed*, a unit is reprieved without a trial if none of its pods is where the group was placed.
     """
@@ -100,7 +138,7 @@ def _not_reprieved(units: Sequence[_Unit], trial: PodGroupTrial, *, only_where_p
         trial.restore(unit.pods)
         if only_where_placed and not unit.node_names & trial.node_names:
             continue
-        if trial.run() is not None:
+        if not fits():
             trial.remove(unit.pods)
             victims.append(unit)
     return victims

@@ -46,5 +46,5 @@ def test_every_hook_is_implemented_by_a_built_in_plugin_or_by_a_plugin_of_the_te
 def test_every_point_of_the_configuration_belongs_to_a_hook() -> None:
     assert set(POINT_OF_HOOK) <= set(HOOK_NAMES)
     beside = {"events_to_register", "sign", "add_pod", "remove_pod", "normalize_score", "pre_bind_pre_flight", "run"}
-    beside |= {"clauses", "normalize_placement_score"}
+    beside |= {"clauses", "normalize_placement_score", "placement_feasible"}
     assert set(HOOK_NAMES) - set(POINT_OF_HOOK) == beside

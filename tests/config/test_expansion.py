@@ -1,10 +1,12 @@
 import pytest
 from attrs import evolve
 
+from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import Expanded, expand_profile, expand_profiles, used_profile
+from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
-from trio_sched.config.load import load_configuration
+from trio_sched.config.load import check_configuration, load_configuration
 from trio_sched.config.schema import Profile
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -148,3 +150,38 @@ def test_who_must_be_disabled_at_queue_sort_is_named() -> None:
         expand_profile(plugins, {**KNOWN_PLUGINS, "ShortestFirst": KNOWN_PLUGINS["PrioritySort"]})
     hint = "They are PrioritySort and ShortestFirst: disable all but one of them at plugins.queueSort."
     assert caught.value.hint == hint
+
+
+GROUPS = resolve_feature_gates(["GenericWorkload=true"], emulated=["1.37"])
+DISABLED = "podGroupPostFilter: {disabled: [{name: DefaultPreemption}]}"
+
+
+def for_groups(plugins: str, gates: FeatureGates = GROUPS, **more: frozenset[str]) -> list[str]:
+    """The plugins that preempt for pod groups."""
+    (one,) = load_configuration(f"{HEAD}profiles: [{{plugins: {{{plugins}}}}}]\n", gates=gates).profiles
+    return [ref.name for ref in expand_profile(one, {**KNOWN_PLUGINS, **more}, gates)["pod_group_post_filter"]]
+
+
+def test_default_preemption_preempts_for_groups_where_it_does_for_pods() -> None:
+    no_multi_point = "multiPoint: {disabled: [{name: DefaultPreemption}]}"
+    explicitly = f"{no_multi_point}, postFilter: {{enabled: [{{name: DefaultPreemption}}]}}"
+    assert for_groups("") == ["DefaultPreemption"]
+    assert for_groups(explicitly) == ["DefaultPreemption"]
+    assert for_groups(no_multi_point) == []
+    assert for_groups(DISABLED) == []
+    assert for_groups(f"{explicitly}, {DISABLED}") == []
+    assert for_groups(explicitly, resolve_feature_gates(emulated=["1.37"])) == []
+    mine = frozenset({"post_filter", "pod_group_post_filter"})
+    assert for_groups("podGroupPostFilter: {enabled: [{name: Mine}]}", Mine=mine) == ["DefaultPreemption", "Mine"]
+
+
+def test_before_1_37_there_is_no_point_for_preemption_for_groups() -> None:
+    config = f"{HEAD}profiles: [{{plugins: {{{DISABLED}}}}}]\n"
+    with pytest.raises(ConfigError, match=r'unknown field "profiles\[0\].plugins.podGroupPostFilter"'):
+        load_configuration(config)
+    found = check_configuration(config)[1]
+    assert [one.path for one in found] == ["profiles[0].plugins.podGroupPostFilter"]
+    assert not check_configuration(config, GROUPS)[1]
+    assert "pod_group_post_filter" not in expand_profile(profile("{}"), KNOWN_PLUGINS)
+    assert "podGroupPostFilter: {}" in dump_configuration(load_configuration(None, gates=GROUPS))
+    assert "podGroupPostFilter" not in dump_configuration(load_configuration(None))

@@ -162,5 +162,9 @@ def test_everything_that_a_class_may_declare_is_listed() -> None:
 
 def test_every_hook_is_compared_with_go() -> None:
     page = HOW_TO / "coming_from_go_plugins.md"
-    missing = set(HOOK_NAMES) - codes(page) - {"placement_score", "normalize_placement_score", "pod_group_post_filter"}
+    missing = (
+        set(HOOK_NAMES)
+        - codes(page)
+        - {"placement_score", "normalize_placement_score", "pod_group_post_filter", "placement_feasible"}
+    )
     assert missing == set()

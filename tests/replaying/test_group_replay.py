@@ -78,15 +78,20 @@ def test_the_placement_of_a_gang_in_one_zone_is_the_same(tmp_path: Path) -> None
     assert any(one.drawn for one in tried(tmp_path))  # which of the equally good zones was drawn
 
 
-@pytest.mark.parametrize("gates", [{}, {"WorkloadAwarePreemption": True}], ids=["pod by pod", "for the group"])
-def test_a_gang_that_preempts_gets_the_same_places(tmp_path: Path, gates: dict[str, bool]) -> None:
+@pytest.mark.parametrize(
+    ("version", "gates"),
+    [("1.36", {}), ("1.36", {"WorkloadAwarePreemption": True}), ("1.37", {})],
+    ids=["pod by pod", "for the group", "as one entity"],
+)
+def test_a_gang_that_preempts_gets_the_same_places(tmp_path: Path, version: str, gates: dict[str, bool]) -> None:
     async def fill(cluster: VirtualCluster) -> None:
         for number in range(2):
             await cluster.create(pod(f"low-{number}", cpu="2", node_name=f"n{number}"))
         await gang(cluster, "gang", 2, cpu="2", priority=10)
         assert condition_of(cluster, "gang")["status"] == "True"
 
-    record(tmp_path, fill, nodes=[node(f"n{number}", cpu="2") for number in range(2)], gates=GANG_GATES | gates)
+    nodes = [node(f"n{number}", cpu="2") for number in range(2)]
+    record(tmp_path, fill, nodes=nodes, gates=GANG_GATES | gates, emulated_version=version)
     assert_same(replayed_cluster(tmp_path))
     assert len(tried(tmp_path)) > 1
 

@@ -21,7 +21,7 @@ from trio_sched.config.schema import (
     RawArguments,
     SchedulerConfig,
 )
-from trio_sched.config.wire_types import POINTS
+from trio_sched.config.wire_types import points_at
 
 
 @frozen
@@ -96,7 +96,7 @@ def _profile(given: Given, gates: FeatureGates, *, alone: bool) -> Profile:
 
 def _plugins(given: Given, gates: FeatureGates) -> dict[str, PluginSet]:
     plugins = {}
-    for key, point in POINTS.items():
+    for key, point in points_at(gates).items():
         default = PluginSet(enabled=default_plugins(gates)) if point == MULTI_POINT else PluginSet()
         plugins[point] = merge_plugin_set(default, _plugin_set(given.get(key, {})))
     return plugins

@@ -21,7 +21,7 @@ from trio_sched.config.schema import (
     RawArguments,
     SchedulerConfig,
 )
-from trio_sched.config.wire_types import API_VERSION, CONFIGURATION_KIND, POINTS
+from trio_sched.config.wire_types import ALL_POINTS, API_VERSION, CONFIGURATION_KIND
 from trio_sched.documents.tree import Array, Number, Object, Tree
 from trio_sched.documents.yaml_scalars import reads_as_text, resolve_scalar
 from trio_sched.go.durations import format_duration
@@ -150,7 +150,9 @@ def configuration_tree(config: SchedulerConfig) -> dict[str, Any]:
 def _profile(profile: Profile) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "schedulerName": profile.scheduler_name,
-        "plugins": {key: _plugin_set(profile.plugins[point]) for key, point in POINTS.items()},
+        "plugins": {
+            key: _plugin_set(profile.plugins[point]) for key, point in ALL_POINTS.items() if point in profile.plugins
+        },
         **omit_empty(pluginConfig=[_plugin_config(entry) for entry in profile.plugin_config]),
     }
     if profile.percentage_of_nodes_to_score is not None:

@@ -11,7 +11,7 @@ from attrs import evolve
 from trio_sched.config.decode import Given
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
-from trio_sched.config.known_plugins import default_plugins
+from trio_sched.config.known_plugins import DEFAULT_PREEMPTION, default_plugins
 from trio_sched.config.plugin_arguments.table import argument_problems
 from trio_sched.config.schema import MULTI_POINT, PluginConfig, PluginRef, PluginSet, Profile
 from trio_sched.go.text import quote
@@ -38,6 +38,7 @@ _TYPE_NAMES: Final = {
     "queue_sort": "QueueSortPlugin",
     "placement_generate": "PlacementGeneratePlugin",
     "placement_score": "PlacementScorePlugin",
+    "pod_group_post_filter": "PodGroupPostFilterPlugin",
 }
 """The points in the order in which they are filled, and what their plugins are called in messages."""
 
@@ -82,10 +83,11 @@ def expand_profile(profile: Profile, points_of: PointsOf, gates: FeatureGates = 
         ConfigError: a plugin is missing, misplaced or listed twice, or a point lacks what it needs.
     """
     _check_deferred_arguments(profile, points_of, gates)
-    for point in _TYPE_NAMES:
+    filled = [point for point in _TYPE_NAMES if point in profile.plugins]
+    for point in filled:
         _check_own_list(point, profile.plugins[point], points_of)
     multi_point = profile.plugins[MULTI_POINT].enabled
-    names = {point: _expand_point(point, profile.plugins[point], multi_point, points_of) for point in _TYPE_NAMES}
+    names = {point: _expand_point(point, profile.plugins[point], multi_point, points_of) for point in filled}
     name = f"profile with scheduler name {quote(profile.scheduler_name)}"
     if len(names["queue_sort"]) != 1:
         found = names["queue_sort"]
@@ -99,6 +101,7 @@ def expand_profile(profile: Profile, points_of: PointsOf, gates: FeatureGates = 
         raise ConfigError.of(f"at least one bind plugin is needed for {name}")
     if len(names["placement_generate"]) > 1:
         raise ConfigError.of(f"at most one placement generate plugin is allowed for {name}")
+    _preempt_for_groups(names, profile, gates)
     weights = {
         "score": _weights("score", "score plugins", profile, points_of),
         "placement_score": _weights("placement_score", "placement score plugins", profile, points_of),
@@ -109,10 +112,20 @@ def expand_profile(profile: Profile, points_of: PointsOf, gates: FeatureGates = 
     }
 
 
+def _preempt_for_groups(names: dict[str, list[str]], profile: Profile, gates: FeatureGates) -> None:
+    """DefaultPreemption preempts for pod groups where it does for pods, unless that is disabled."""
+    point = "pod_group_post_filter"
+    if point not in names or not gates.features.generic_workload or DEFAULT_PREEMPTION not in names["post_filter"]:
+        return
+    disabled = {ref.name for ref in profile.plugins[point].disabled}
+    if DEFAULT_PREEMPTION not in names[point] and not disabled & {DEFAULT_PREEMPTION, "*"}:
+        names[point].append(DEFAULT_PREEMPTION)
+
+
 def overridden_at_points(profile: Profile, points_of: PointsOf) -> Iterator[str]:
     """The plugins of ``multiPoint`` that *profile*, a valid one, enables at a point of its own, once for each point."""
     for point in _TYPE_NAMES:
-        own = profile.plugins[point]
+        own = profile.plugins.get(point, PluginSet())
         enabled, disabled = ({ref.name for ref in refs} for refs in (own.enabled, own.disabled))
         if "*" in disabled:
             continue

@@ -1,10 +1,12 @@
-"""The plugins that Kubernetes 1.36 has built in: which points each implements, and which are on by default."""
+"""The plugins that Kubernetes has built in: which points each implements, and which are on by default."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import PluginRef
+
+DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 
 
 def _points(text: str) -> frozenset[str]:
@@ -27,7 +29,7 @@ KNOWN_PLUGINS: Final[Mapping[str, frozenset[str]]] = {
     "PodTopologySpread": _points("pre_filter filter pre_score score"),
     "InterPodAffinity": _points("pre_filter filter pre_score score"),
     "DynamicResources": _points("pre_enqueue pre_filter filter post_filter score reserve pre_bind"),
-    "DefaultPreemption": _points("pre_enqueue post_filter"),
+    "DefaultPreemption": _points("pre_enqueue post_filter pod_group_post_filter"),
     "NodeResourcesBalancedAllocation": _points("pre_score score"),
     "ImageLocality": _points("score"),
     "DefaultBinder": _points("bind"),

@@ -33,7 +33,7 @@ def load_configuration(
     flags = flags or FlagOverrides()
     if text is None:
         return _apply_leader_election(_apply_deprecated(complete({}, gates), flags), flags)
-    config = _apply_leader_election(complete(parse_configuration(text), gates), flags)
+    config = _apply_leader_election(complete(parse_configuration(text, gates), gates), flags)
     validate(config, gates)
     return config
 
@@ -47,7 +47,7 @@ def check_configuration(
     is in it, are not repeated.
     """
     try:
-        given, findings = parse_with_findings(text)
+        given, findings = parse_with_findings(text, gates)
     except ConfigError as error:
         return None, tuple(Finding(problem.path, problem.message) for problem in error.problems)
     config = complete(given, gates)

@@ -12,8 +12,9 @@ from trio_sched.config.decode import Struct, decode_strictly, decode_with_findin
 from trio_sched.config.defaults import DecodedArguments
 from trio_sched.config.document import STRICT, DocumentKind, StrictError, interpret, not_registered, read_document
 from trio_sched.config.errors import ConfigError, Finding
+from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
-from trio_sched.config.wire_types import API_VERSION, CONFIGURATION, CONFIGURATION_KIND, GROUP
+from trio_sched.config.wire_types import API_VERSION, CONFIGURATION, CONFIGURATION_KIND, GROUP, configuration_at
 from trio_sched.documents.tree import Tree
 from trio_sched.go.text import shortened
 
@@ -25,8 +26,12 @@ _REGISTERED: Final[Mapping[str, Struct]] = {CONFIGURATION_KIND: CONFIGURATION} |
 """Every kind that can be decoded."""
 
 
-def parse_configuration(text: str) -> Mapping[str, Any]:
+def parse_configuration(text: str, gates: FeatureGates = DEFAULT_GATES) -> Mapping[str, Any]:
     """Return the fields that the configuration *text* gives, for `defaults.complete`.
+
+    Args:
+        text: the content of a configuration file.
+        gates: of the version whose fields it may have.
 
     Raises:
         ConfigError: the text is malformed, or has unknown or duplicate fields.
@@ -34,7 +39,7 @@ def parse_configuration(text: str) -> Mapping[str, Any]:
     tree, duplicates = read_document(text)
     kind = interpret(tree)
     _require_type_meta(kind, text)
-    given, strict_errors = _decode(tree, kind)
+    given, strict_errors = _decode(tree, kind, configuration_at(gates))
     if kind.kind != CONFIGURATION_KIND:
         if duplicates or strict_errors:
             raise StrictError.listing([*duplicates, *strict_errors])
@@ -46,8 +51,8 @@ def parse_configuration(text: str) -> Mapping[str, Any]:
     return given
 
 
-def parse_with_findings(text: str) -> tuple[Mapping[str, Any], list[Finding]]:
-    """The fields that the configuration *text* gives, and everything that is wrong with them.
+def parse_with_findings(text: str, gates: FeatureGates = DEFAULT_GATES) -> tuple[Mapping[str, Any], list[Finding]]:
+    """The fields that the configuration *text* gives, and everything that is wrong with them; see above.
 
     Raises:
         ConfigError: the text is malformed as a whole, or of another kind or version.
@@ -57,7 +62,7 @@ def parse_with_findings(text: str) -> tuple[Mapping[str, Any], list[Finding]]:
     _require_type_meta(kind, text)
     if kind.api_version != API_VERSION or kind.kind != CONFIGURATION_KIND:
         raise not_registered(kind)
-    given, findings = decode_with_findings(tree, CONFIGURATION)
+    given, findings = decode_with_findings(tree, configuration_at(gates))
     findings += [Finding("", duplicate) for duplicate in duplicates]
     for i, profile in enumerate(given.get("profiles") or ()):
         for j, entry in enumerate(profile.get("pluginConfig") or ()):
@@ -92,10 +97,10 @@ def _require_type_meta(kind: DocumentKind, text: str) -> None:
         raise ConfigError.of(f"Object 'apiVersion' is missing in '{shortened(text, _SHOWN_CHARACTERS)}'")
 
 
-def _decode(tree: Tree, kind: DocumentKind) -> tuple[dict[str, Any], list[str]]:
+def _decode(tree: Tree, kind: DocumentKind, configuration: Struct = CONFIGURATION) -> tuple[dict[str, Any], list[str]]:
     if kind.api_version != API_VERSION or kind.kind not in _REGISTERED:
         raise not_registered(kind)
-    return decode_strictly(tree, _REGISTERED[kind.kind])
+    return decode_strictly(tree, configuration if kind.kind == CONFIGURATION_KIND else _REGISTERED[kind.kind])
 
 
 def _decode_arguments(given: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,9 @@
 """The shape of ``kubescheduler.config.k8s.io/v1``: which fields there are, and of which types."""
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve
 
 from trio_sched.config.decode import (
     Bool,
@@ -14,6 +17,9 @@ from trio_sched.config.decode import (
     String,
     Struct,
 )
+
+if TYPE_CHECKING:
+    from trio_sched.config.feature_gates import FeatureGates
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 GROUP: Final = "kubescheduler.config.k8s.io"
@@ -43,18 +49,25 @@ POINTS: Final = {
     "placementScore": "placement_score",
 }
 """The keys of ``plugins`` in the file, and the names of the extension points here."""
+ALL_POINTS: Final = POINTS | {"podGroupPostFilter": "pod_group_post_filter"}
+"""The same with those that newer versions have."""
 
 _PLUGIN: Final = Struct("v1.Plugin", {"name": _STRING, "weight": _INT32})
 PLUGIN_SET: Final = Struct("v1.PluginSet", {"enabled": ListOf(_PLUGIN), "disabled": ListOf(_PLUGIN)})
-_PROFILE: Final = Struct(
-    "v1.KubeSchedulerProfile",
-    {
-        "schedulerName": _STRING,
-        "percentageOfNodesToScore": _INT32,
-        "plugins": Struct("v1.Plugins", dict.fromkeys(POINTS, PLUGIN_SET)),
-        "pluginConfig": ListOf(Struct("v1.PluginConfig", {"name": _STRING, "args": Raw()})),
-    },
-)
+
+
+def _profile(points: Iterable[str]) -> Struct:
+    return Struct(
+        "v1.KubeSchedulerProfile",
+        {
+            "schedulerName": _STRING,
+            "percentageOfNodesToScore": _INT32,
+            "plugins": Struct("v1.Plugins", dict.fromkeys(points, PLUGIN_SET)),
+            "pluginConfig": ListOf(Struct("v1.PluginConfig", {"name": _STRING, "args": Raw()})),
+        },
+    )
+
+
 EXTENDER: Final = Struct(
     "v1.Extender",
     {
@@ -117,7 +130,7 @@ CONFIGURATION: Final = Struct(
         "percentageOfNodesToScore": _INT32,
         "podInitialBackoffSeconds": _INT64,
         "podMaxBackoffSeconds": _INT64,
-        "profiles": ListOf(_PROFILE),
+        "profiles": ListOf(_profile(POINTS)),
         "extenders": ListOf(EXTENDER),
         "delayCacheUntilActive": _BOOL,
         "explainInCondition": _BOOL,  # of trio-sched; kube-scheduler does not know it
@@ -127,3 +140,16 @@ CONFIGURATION: Final = Struct(
         "DebuggingConfiguration": {"enableProfiling": _BOOL, "enableContentionProfiling": _BOOL},
     },
 )
+_NEWER_CONFIGURATION: Final = evolve(
+    CONFIGURATION, fields={**CONFIGURATION.fields, "profiles": ListOf(_profile(ALL_POINTS))}
+)
+
+
+def points_at(gates: "FeatureGates") -> Mapping[str, str]:
+    """`POINTS` of the version that is emulated."""
+    return ALL_POINTS if gates.behaviour.groups_preempt_as_one else POINTS
+
+
+def configuration_at(gates: "FeatureGates") -> Struct:
+    """`CONFIGURATION` of the version that is emulated."""
+    return _NEWER_CONFIGURATION if gates.behaviour.groups_preempt_as_one else CONFIGURATION

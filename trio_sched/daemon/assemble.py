@@ -100,7 +100,7 @@ def assemble(
         # Nearly all changes of a cluster move no pod, and waking a task takes longer than finding that out.
         if queue.has_next or queue.plugin_failures:
             pods_available.set()
-        if not queue.pop_from_backoff and len(queue.backing_off):  # then only the timer takes pods out of their backoff
+        if queue.needs_backoff_timer:
             backoff_changed.set()
 
     def activate(pods: Iterable[Pod]) -> None:

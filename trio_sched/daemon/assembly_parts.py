@@ -32,10 +32,12 @@ from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue.backoff import Backoff
 from trio_sched.engine.queue.cluster_changes import POD_EVENTS, SPLIT_POD_EVENTS
+from trio_sched.engine.queue.group_queue import GroupQueue
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.features import Features
 
@@ -61,8 +63,10 @@ def build_pod_groups(
 ) -> SchedulePodGroups:
     """What schedules pod groups, with the parts that schedule pods."""
     from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
+    from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption, PreemptForGroup, PreemptForPods
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
+    from trio_sched.engine.pod_groups.group_checks import SAME_SCHEDULER, UNIFORM
 
     scheduler, recorder, status_writer = binding.scheduler, binding.recorder, binding.status_writer
     reporter = PodGroupReporter(
@@ -72,6 +76,17 @@ def build_pod_groups(
         object_cache=scheduler.object_cache,
         wall_clock=status_writer.wall_clock,
     )
+    behaviour = scheduler.behaviour
+    of_preemption: dict[str, Any] = {
+        "executor": preemption_executor,
+        "find_group": reporter.group,
+        "in_background": features.scheduler_async_preemption,
+    }
+    preemption: GroupPreemption
+    if behaviour.groups_preempt_as_one:
+        preemption = PreemptForGroup(**of_preemption)
+    else:
+        preemption = PreemptForPods(**of_preemption, preempts_for_groups=features.workload_aware_preemption)
     parts: dict[str, Any] = {
         "scheduler": scheduler,
         "binding": binding,
@@ -88,9 +103,9 @@ def build_pod_groups(
             reporter=reporter,
         ),
         "skip_pod_schedule": skip_pod_schedule,
+        "check": UNIFORM if behaviour.groups_are_uniform else SAME_SCHEDULER,
         "by_placement": features.topology_aware_workload_scheduling,
-        "preempts_for_groups": features.workload_aware_preemption,
-        "preempts_in_background": features.scheduler_async_preemption,
+        "preemption": preemption,
         "metrics": binding.metrics,
         "tracer": tracer,
         "extender_scheduling": extender_scheduling,
@@ -212,14 +227,28 @@ def build_scheduler(
         "cache": cache,
         "object_cache": ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
         "measurements": Measurements(time.perf_counter, sample_gap, has_rescoring=behaviour.batches_are_rescored),
+        "behaviour": behaviour,
     }
+    as_entities = with_groups and behaviour.groups_are_entities
+    if as_entities:
+        of_queue["find_group"] = partial(_pod_group, parts["object_cache"])
     if decisions is None:
-        return Scheduler(**parts, queue=SchedulingQueue(**of_queue), rng=random)
+        queue = GroupQueue(**of_queue) if as_entities else SchedulingQueue(**of_queue)
+        return Scheduler(**parts, queue=queue, rng=random)
+    from trio_sched.daemon.recording.recorded_group_queue import RecordedGroupQueue
     from trio_sched.daemon.recording.recorded_queue import RecordedQueue
     from trio_sched.daemon.recording.recorded_random import RecordedRandom
     from trio_sched.daemon.recording.recorded_scheduler import RecordedScheduler
 
-    queue = RecordedQueue(**of_queue, decisions=decisions)
-    scheduler = RecordedScheduler(**parts, queue=queue, rng=RecordedRandom(random), decisions=decisions)
+    kind = RecordedGroupQueue if as_entities else RecordedQueue
+    recorded = kind(**of_queue, decisions=decisions)
+    scheduler = RecordedScheduler(**parts, queue=recorded, rng=RecordedRandom(random), decisions=decisions)
     decisions.scheduler = scheduler
     return scheduler
+
+
+def _pod_group(object_cache: ObjectCache, key: str) -> PodGroup | None:
+    """The group called *key*, ``namespace/name``; None if no event has shown it."""
+    namespace, _slash, name = key.partition("/")
+    found: PodGroup | None = object_cache.get("PodGroup", name, namespace)
+    return found

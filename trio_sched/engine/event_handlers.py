@@ -259,6 +259,8 @@ class EventHandlers:
             cache.put(kind, metadata.name, metadata.namespace, change.new)
             if kind == "PodGroup":
                 self.scheduler.cache.pod_group_changed(f"{metadata.namespace}/{metadata.name}")
+                if change.type == "ADDED":
+                    queue.pod_group_added(f"{metadata.namespace}/{metadata.name}", now=now)
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
         if kind == "DeviceTaintRule":  # the devices look as if their slices had changed

@@ -46,6 +46,7 @@ from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.scheduling_queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.registry.profile import Profile, measure
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.behaviour import Behaviour, behaviour_at
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
 
@@ -79,6 +80,8 @@ class Scheduler:
     object_cache: ObjectCache = field()
     """What plugins read; after a change of a kind that cached results depend on, call `invalidate_signatures`."""
     measurements: Measurements = field(factory=Measurements)
+    behaviour: Behaviour = field(factory=lambda: behaviour_at((1, 36)))
+    """Of the version of kube-scheduler that is emulated."""
     plugin_failures: PluginFailures = field(init=False)
     """Failures of plugins, for the daemon to log; the queue appends to the same list."""
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)

@@ -126,6 +126,7 @@ class PodGroupOfPod:
             infos=infos,
             group=PodGroupInfo(namespace, name, tuple(info.pod for info in infos)),
             by_placement=True,  # without the gate no plugin names placements
+            tries_all=True,
         )
         scheduler.invalidate_signatures()
         random, scheduler.rng = scheduler.rng, Random(0)  # the same choice for the same cluster

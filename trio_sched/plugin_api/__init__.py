@@ -153,7 +153,9 @@ from trio_sched.plugin_api.pending_pods import PendingPod as PendingPod
 from trio_sched.plugin_api.pending_pods import QueueState as QueueState
 from trio_sched.plugin_api.pod_groups import Placement as Placement
 from trio_sched.plugin_api.pod_groups import PlacementAssignments as PlacementAssignments
+from trio_sched.plugin_api.pod_groups import PlacementProgress as PlacementProgress
 from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
+from trio_sched.plugin_api.pod_groups import PodGroupPostFilterResult as PodGroupPostFilterResult
 from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
 from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
@@ -168,6 +170,7 @@ from trio_sched.plugin_api.status import SKIP as SKIP
 from trio_sched.plugin_api.status import Code as Code
 from trio_sched.plugin_api.status import Status as Status
 from trio_sched.plugin_api.status import failure as failure
+from trio_sched.plugin_api.status import not_yet as not_yet
 from trio_sched.plugin_api.status import pending as pending
 from trio_sched.plugin_api.status import unresolvable as unresolvable
 from trio_sched.plugin_api.status import unschedulable as unschedulable
@@ -350,10 +353,12 @@ __all__ = [
     "PersistentVolumeSpec",
     "Placement",
     "PlacementAssignments",
+    "PlacementProgress",
     "Pod",
     "PodDisruptionBudget",
     "PodGroup",
     "PodGroupInfo",
+    "PodGroupPostFilterResult",
     "PodGroupResourceClaim",
     "PodGroupState",
     "PodGroupTrial",
@@ -433,6 +438,7 @@ __all__ = [
     "nearest_name",
     "node_amounts",
     "node_selector_matches",
+    "not_yet",
     "on",
     "parse_nano",
     "parse_time",

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-API_VERSION: Final = "1.1"
+API_VERSION: Final = "1.2"
 """The version of `trio_sched.plugin_api`, as major.minor.
 
 The minor grows when something is added, the major when something that plugins use changes or goes away. A plugin class

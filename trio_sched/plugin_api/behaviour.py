@@ -124,6 +124,42 @@ class Behaviour:
         "hold the highest of the sums of what all containers want, have and are allocated; init containers, too",
     )
     """Requests: see `trio_sched.objects.pod_requests.ResourceOptions`."""
+    groups_ask_placement_feasible: bool = _difference(
+        "Pod groups",
+        "a group is tried with all of its pods, and is scheduled if permit lets one of them pass",
+        "`placement_feasible` is called before the first pod and after each; an attempt that cannot succeed ends early "
+        "with `minCount (N) cannot be satisfied: S scheduled, R remaining`",
+    )
+    """Whether placement_feasible, and not permit, says if enough pods of a group fit."""
+    groups_are_uniform: bool = _difference(
+        "Pod groups",
+        "the pods of one attempt need the same schedulerName",
+        "all pods of a group, scheduled ones too, need the same schedulerName and preemption policy, and the priority "
+        "of the group; if not, their attempts fail and the reason of the group's condition is `SchedulerError`",
+    )
+    """Whether a group is tried only if its pods have its priority, and one preemption policy."""
+    groups_preempt_as_one: bool = _difference(
+        "Pod groups",
+        "each pod that fits nowhere preempts, or with WorkloadAwarePreemption the group, unless it has a topology key",
+        "`podGroupPostFilter`, a point of its own in the configuration, is called once for the group, also with a "
+        "topology key, and `postFilter` for none of its pods; the condition ends with `pod group preemption: found a "
+        "placement for podgroup, preempting K victims`",
+    )
+    """Whether post filters are called for a group, at an extension point of their own, and not for its pods."""
+    groups_are_entities: bool = _difference(
+        "Queue",
+        "the pods of a group are queued one by one, and back off for at most `podMaxBackoffSeconds`",
+        "a group has one place, by its own priority and time, is gated as a whole, and backs off for at most "
+        "`podMaxBackoffSeconds` times the square root of the number of its pods; when it is scheduled, pods that are "
+        "left are tried at once",
+    )
+    """Whether the pods of a group are queued as one entity."""
+    smaller_gangs_are_tried: bool = _difference(
+        "GangScheduling",
+        "the API server does not let `minCount` of a gang change",
+        "its pods are queued again when `minCount` is lowered",
+    )
+    """Whether a change of a pod group can make room for its pods."""
     gated_pods_are_flushed: bool = _difference(
         "Queue",
         "a gated pod waits for an event of the plugin that gates it, however long",
@@ -174,6 +210,11 @@ _1_36: Final = Behaviour(
     counters_belong_to_nodes=False,
     devices_have_overhead=False,
     resize_of_whole_pod=False,
+    groups_ask_placement_feasible=False,
+    groups_are_uniform=False,
+    groups_preempt_as_one=False,
+    groups_are_entities=False,
+    smaller_gangs_are_tried=False,
     gated_pods_are_flushed=False,
     deleted_claims_free_devices=False,
     deleted_pods_are_uncounted=False,
@@ -198,6 +239,11 @@ _1_37: Final = evolve(
     counters_belong_to_nodes=True,
     devices_have_overhead=True,
     resize_of_whole_pod=True,
+    groups_ask_placement_feasible=True,
+    groups_are_uniform=True,
+    groups_preempt_as_one=True,
+    groups_are_entities=True,
+    smaller_gangs_are_tried=True,
     gated_pods_are_flushed=True,
     deleted_claims_free_devices=True,
     deleted_pods_are_uncounted=True,

@@ -43,7 +43,14 @@ from trio_sched.plugin_api.clauses import Clause
 from trio_sched.plugin_api.cluster_events import EventRegistration
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
+from trio_sched.plugin_api.pod_groups import (
+    Placement,
+    PlacementAssignments,
+    PlacementProgress,
+    PodGroupInfo,
+    PodGroupPostFilterResult,
+    PodGroupTrial,
+)
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import (
     Diagnosis,
@@ -107,7 +114,8 @@ class ExtensionPoints:
         """Give the sort key of a pod in the active queue; the pod with the smallest key is scheduled first.
 
         When: each time the pod enters a queue. All profiles must have the same queue_sort plugin,
-        and one only: disable PrioritySort at ``queueSort``.
+        and one only: disable PrioritySort at ``queueSort``. From 1.37 on, the pods of a group are one entity: they have
+        the time of their group, and here its priority, too.
         Return: anything that compares with itself and with the keys of other pods, a tuple for instance. After a
         failure the pod is ordered by priority and time, behind all pods with a key; so are all pods of the queue if two
         of their keys do not compare.
@@ -295,6 +303,21 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
+    def placement_feasible(self, group: PodGroupInfo, progress: PlacementProgress, state: CycleState) -> Status | None:
+        """Say whether enough pods of a group fit, or still can.
+
+        When: in each placement before the first pod and after every pod of an attempt, from 1.37 on (see
+        ``Handle.emulated_version``; before, permit decides that, which is now called only for pods that are about to be
+        bound); of all plugins of the profile, until one rejects.
+        Args: *progress* counts the pods that have a node and those that have not been tried; *state* is the one of the
+        group.
+        Return: None if enough pods fit; `not_yet` if more have to; ``unschedulable`` if more cannot, which ends the
+        attempt. The group is scheduled if at the end all plugins return None, and at least one pod fits. Any other code
+        is a failure.
+        """
+        raise NotImplementedError
+
+    @hookspec
     def placement_score(self, group: PodGroupInfo, placement: PlacementAssignments, state: CycleState) -> int | Status:
         """Score a placement that the group fits in.
 
@@ -318,13 +341,17 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
-    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> Iterable[Pod] | Status | None:
+    def pod_group_post_filter(
+        self, group: PodGroupInfo, trial: PodGroupTrial
+    ) -> PodGroupPostFilterResult | Iterable[Pod] | Status | None:
         """Name the pods to evict so that a pod group fits.
 
-        When: the group is unschedulable, and the gate WorkloadAwarePreemption is on; of the first plugin that has it.
+        When: the group is unschedulable. From 1.37 on: in the order of the profile, until a plugin names victims or
+        fails, instead of post_filter for its pods. Before: with the gate WorkloadAwarePreemption, of the first plugin
+        that has it.
         Args: *trial* answers whether the group would fit without some pods. Use it before you return, not later.
-        Return: the victims, which are evicted by the scheduler; a rejecting Status or None if there is nothing that you
-        can do.
+        Return: the victims, which are evicted by the scheduler, or a `PodGroupPostFilterResult` with them; a rejecting
+        Status or None if there is nothing that you can do.
         """
         raise NotImplementedError
 
@@ -422,9 +449,12 @@ POINT_OF_HOOK = {
     "permit": "permit",
     "placement_generate": "placement_generate",
     "placement_score": "placement_score",
-    "pod_group_post_filter": "post_filter",
+    "pod_group_post_filter": "pod_group_post_filter",
     "pre_bind": "pre_bind",
     "bind": "bind",
     "post_bind": "post_bind",
 }
 """Hook → the extension point in the configuration file (in snake case) that switches it on."""
+
+FORMER_POINT_OF_HOOK = {"pod_group_post_filter": "post_filter"}
+"""Hook → the extension point that switches it on where the emulated version does not have its own: before 1.37."""

@@ -57,6 +57,16 @@ class PodGroupInfo:
 
 
 @frozen
+class PlacementProgress:
+    """How far the attempt to place a pod group has come."""
+
+    scheduled: int
+    """How many pods of the group have a node: those that had one before, and those of the attempt that fit."""
+    remaining: int
+    """How many pods of the attempt have not been tried yet."""
+
+
+@frozen
 class Placement:
     """Nodes that all pods of a group are scheduled to, if they fit there."""
 
@@ -74,6 +84,16 @@ class PlacementAssignments:
     """The nodes of the placement, without the pods of the group that the attempt is about."""
     assignments: tuple[tuple[Pod, str], ...]
     """The pods that found a node, each with its name."""
+
+
+@frozen(eq=False)
+class PodGroupPostFilterResult:
+    """Returned by pod_group_post_filter: the group fits once some pods have left."""
+
+    victims: tuple[Pod, ...] = ()
+    """The pods to evict; none if those that have to leave are leaving already: then nominations stay as they are."""
+    message: str = ""
+    """What the condition of the group says about it, from 1.37 on."""
 
 
 class PodGroupTrial(Protocol):
@@ -99,4 +119,8 @@ class PodGroupTrial(Protocol):
 
     def run(self) -> Status | None:
         """Try to schedule the group as things are assumed to be; None if it fits, else why it does not."""
+        ...
+
+    def still_fits(self) -> bool:
+        """Whether its pods fit, as things are assumed to be, on the nodes where they were placed when it fit last."""
         ...

@@ -19,7 +19,7 @@ class Code(IntEnum):
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
     """Rejected; removing other pods would not help."""
     WAIT = 4
-    """The pod waits after permit; plugins return a `Wait` instead of this code."""
+    """Not yet: placement_feasible returns it as `not_yet`; at permit plugins return a `Wait` instead of this code."""
     SKIP = 5
     """This plugin has nothing to do for this pod."""
     PENDING = 6
@@ -100,6 +100,11 @@ def unresolvable(*reasons: str) -> Status:
 def pending(*reasons: str) -> Status:
     """Rejected until something that this plugin has started happens."""
     return Status(Code.PENDING, reasons)
+
+
+def not_yet(*reasons: str) -> Status:
+    """What the pod group has so far is not enough, and may be with its next pods; only for placement_feasible."""
+    return Status(Code.WAIT, reasons)
 
 
 def failure(error: BaseException | str, *reasons: str) -> Status:

@@ -42,6 +42,8 @@ class GroupAttempts:
             attempts.skip(UNKNOWN_MEMBERS, record.now)
         else:
             await self._try(record, groups, infos)
+        is_scheduled = record.reason == "Scheduled"
+        attempts.assembly.scheduler.queue.finish_group(record.key, is_scheduled=is_scheduled, now=record.now)
 
     def released(self, record: PlacesReleased) -> None:
         """Release the places that a gang has held."""
@@ -55,7 +57,7 @@ class GroupAttempts:
         attempts.rng.load(record.drawn)
         attempts.assembly.scheduler.next_start_node_index = record.start
         result, preemptions = await groups.find_places(groups.cycle(record.key, infos))
-        if result.waiting_on_preemption and groups.preempts_in_background:
+        if result.waiting_on_preemption and groups.preemption.in_background:
             for preempt in preemptions:
                 await preempt()
         attempts.leave_victims()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import trio
+from gangs import cluster_of, member
 from plugin_base import PluginBase
 from scraped import metrics_of, rendered, scrape_of
 from trio.testing import MockClock
@@ -11,7 +12,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.metrics.series.collection import FAMILIES, Collection
 from trio_sched.plugin_api import CycleState, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.simulator import KubeletPace, PretendExtender
-from trio_sched.testing import node, pod
+from trio_sched.testing import node, pod, pod_group
 from trio_sched.testing.cluster import virtual_cluster
 
 PODS = 25
@@ -376,3 +377,38 @@ async def test_watches_are_shown_as_informers_since_1_37(autojump_clock: MockClo
 def test_the_claims_of_extended_resources_are_counted_under_one_name_in_each_version() -> None:
     old, new = "scheduler_resourceclaim_creates_total", "dynamic_resource_allocation_resourceclaim_creates_total"
     assert FAMILIES[old].until == FAMILIES[new].since == (1, 37)
+
+
+async def test_groups_are_counted_as_entities_and_preemptors(autojump_clock: MockClock) -> None:
+    async with cluster_of("1.37", nodes=[node("a", cpu="2")]) as cluster:
+        await cluster.create(pod("low", cpu="2", node_name="a"))
+        await trio.sleep(2)
+        await cluster.create(pod_group("gang", min_count=2, priority=10))
+        for number in range(2):
+            await cluster.create(member(f"p{number}", "gang", cpu="1", priority=10))
+        await cluster.create(member("alone", "unknown", cpu="1"))
+        await trio.sleep(0.5)
+        waiting = await scrape_of(cluster)
+        await trio.sleep(20)
+        seen = await scrape_of(cluster)
+    assert waiting("scheduler_queued_entities", queue="incomplete", type="podgroup") == 1
+    assert waiting("scheduler_pending_pods", queue="incomplete") == 1
+    assert waiting("scheduler_queued_entities", queue="gated", type="podgroup") == 1
+    assert waiting("scheduler_pending_pods", queue="gated") == 2
+    entered = seen.by("type", "scheduler_queue_incoming_entities_total")
+    assert entered["podgroup"] > 0
+    assert "pod" not in entered
+    assert seen.by("result", "scheduler_workload_preemption_attempts_total") == {"Success": 1}
+    assert seen("scheduler_workload_preemption_victims_sum") == 1
+    assert seen("scheduler_preemption_victims_count") == 0
+    assert seen("scheduler_preemption_execution_duration_seconds_count", preemptor="podgroup", result="success") == 1
+    counts = seen.by("extension_point", "scheduler_framework_extension_point_duration_seconds_count")
+    assert counts["PodGroupPostFilter"] == 1
+    assert counts["PlacementFeasible"] > 1
+
+
+async def test_metrics_of_groups_as_entities_are_of_1_37(autojump_clock: MockClock) -> None:
+    async with cluster_of("1.36", nodes=1) as cluster:
+        _type, page = await rendered(metrics_of(cluster).pages.metrics, "")
+    names = ("queued_entities", "workload_preemption_victims", "preemption_execution_duration_seconds")
+    assert not [name for name in names if f"scheduler_{name}".encode() in page]

@@ -76,12 +76,16 @@ def plugin(hook: str, answer: Callable[[], Any]) -> type[Any]:
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.parametrize("hook", ["placement_generate", "placement_score", "pod_group_post_filter"])
+@pytest.mark.parametrize(
+    "hook", ["placement_generate", "placement_feasible", "placement_score", "pod_group_post_filter"]
+)
 async def test_wrong_answers_cost_the_group_and_nothing_else(
     hook: str, answer: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     nodes = [node("a", cpu=4, labels={"zone": "a"}), node("b", cpu=4, labels={"zone": "b"})]
-    async with virtual_cluster(nodes=nodes, gates=GATES, plugins=[plugin(hook, ANSWERS[answer])]) as cluster:
+    version = "1.37" if hook == "placement_feasible" else "1.36"
+    plugins = [plugin(hook, ANSWERS[answer])]
+    async with virtual_cluster(nodes=nodes, gates=GATES, plugins=plugins, emulated_version=version) as cluster:
         cpu = 3 if hook == "pod_group_post_filter" else 1
         await cluster.create(pod_group("unlucky", min_count=3 if cpu == 3 else 2, topology_key="zone"))
         await cluster.create(pod_group("other", min_count=2))

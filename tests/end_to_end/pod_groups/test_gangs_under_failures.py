@@ -52,10 +52,14 @@ async def until(is_true: Callable[[], bool]) -> None:
         await trio.sleep(0.05)
 
 
-@pytest.mark.parametrize("seed", range(2))
-async def test_the_next_leader_binds_the_rest_of_a_gang_first(seed: int, autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(("seed", "version"), [(0, "1.36"), (1, "1.36"), (1, "1.37")])
+async def test_the_next_leader_binds_the_rest_of_a_gang_first(
+    seed: int, version: str, autojump_clock: MockClock
+) -> None:
     dice = Random(seed)
-    async with virtual_cluster(nodes=nodes(4), gates=GANG_GATES, leader_elect=True, seed=seed) as cluster:
+    async with virtual_cluster(
+        emulated_version=version, nodes=nodes(4), gates=GANG_GATES, leader_elect=True, seed=seed
+    ) as cluster:
         gangs = Gangs(cluster)
         cluster.api.faults = SlowBinds(seconds=lambda: dice.uniform(0.1, 5.0))
         await gangs.create("gang", 12)
@@ -73,8 +77,11 @@ async def test_the_next_leader_binds_the_rest_of_a_gang_first(seed: int, autojum
         assert not any(event.reason == "IncompleteGangEvicted" for event in cluster.events())
 
 
-async def test_a_gang_whose_bind_is_refused_for_good_is_evicted_and_starts_again(autojump_clock: MockClock) -> None:
-    async with virtual_cluster(nodes=nodes(2), gates=GANG_GATES) as cluster:
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_a_gang_whose_bind_is_refused_for_good_is_evicted_and_starts_again(
+    version: str, autojump_clock: MockClock
+) -> None:
+    async with virtual_cluster(emulated_version=version, nodes=nodes(2), gates=GANG_GATES) as cluster:
         gangs = Gangs(cluster)
         cluster.api.faults = SlowBinds(refuses=lambda: gangs.bound("gang") >= 2)
         async with trio.open_nursery() as nursery:
@@ -91,8 +98,9 @@ async def test_a_gang_whose_bind_is_refused_for_good_is_evicted_and_starts_again
         assert len(cluster.events("EvictedWithGang")) == 2
 
 
-async def test_a_gang_that_has_lost_a_node_is_completed_or_evicted(autojump_clock: MockClock) -> None:
-    async with virtual_cluster(nodes=nodes(3, cpu=2), gates=GANG_GATES) as cluster:
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_a_gang_that_has_lost_a_node_is_completed_or_evicted(version: str, autojump_clock: MockClock) -> None:
+    async with virtual_cluster(emulated_version=version, nodes=nodes(3, cpu=2), gates=GANG_GATES) as cluster:
         gangs = Gangs(cluster)
         await gangs.create("gang", 6)
         await cluster.settle()
@@ -119,8 +127,9 @@ async def _lose_node(cluster: VirtualCluster, name: str) -> None:
                     raise
 
 
-async def test_small_pods_that_keep_coming_do_not_starve_a_gang(autojump_clock: MockClock) -> None:
-    async with virtual_cluster(nodes=nodes(4), gates=GANG_GATES) as cluster:
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_small_pods_that_keep_coming_do_not_starve_a_gang(version: str, autojump_clock: MockClock) -> None:
+    async with virtual_cluster(emulated_version=version, nodes=nodes(4), gates=GANG_GATES) as cluster:
         gangs = Gangs(cluster)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_keep_full, cluster)
@@ -175,8 +184,10 @@ async def test_held_places_are_released_after_a_while(autojump_clock: MockClock)
         assert not any(one.nominated_node_name for one in cluster.pods())
 
 
-@pytest.mark.parametrize("seed", range(2))
-async def test_many_gangs_on_a_cluster_with_room_for_half_of_them(seed: int, autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(("seed", "version"), [(0, "1.36"), (1, "1.36"), (0, "1.37")])
+async def test_many_gangs_on_a_cluster_with_room_for_half_of_them(
+    seed: int, version: str, autojump_clock: MockClock
+) -> None:
     await check_many_gangs(seed, gangs_count=24, largest=16)
 
 

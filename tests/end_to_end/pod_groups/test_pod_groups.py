@@ -153,6 +153,17 @@ async def test_pods_are_evicted_for_a_whole_group(autojump_clock: MockClock) -> 
         assert notes == {f"Preempted by podgroup {group.fields['metadata']['uid']} on node cluster"}
 
 
+async def test_a_group_is_tried_as_soon_as_its_victims_have_left(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=nodes(1), gates=PREEMPTION) as cluster:
+        await cluster.create(pod("low", cpu="2", node_name="n0"))
+        await trio.sleep(5)
+        await cluster.create(pod_group("important", min_count=2, priority=10))
+        for number in range(2):
+            await cluster.create(member(f"p{number}", "important", cpu="1", priority=10))
+        await trio.sleep(4)  # the victim takes one second, and the backoff until then has to be over
+        assert set(cluster.placements().values()) == {"n0"}
+
+
 async def test_the_pods_of_a_group_are_evicted_together_if_it_wants_that(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=nodes(3), gates=PREEMPTION) as cluster:
         gangs = Gangs(cluster)

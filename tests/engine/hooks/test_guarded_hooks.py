@@ -73,6 +73,7 @@ SCORE_ARGS = (POD, THREE, STATE)
         ("permit", (POD, "a", STATE), None),
         ("pre_bind_pre_flight", (POD, "a", STATE), None),
         ("placement_generate", NODE_ARGS, None),
+        ("placement_feasible", (POD, None, STATE), None),
         ("placement_score", NODE_ARGS, 0),
         ("pod_group_post_filter", (POD, None), None),
     ],

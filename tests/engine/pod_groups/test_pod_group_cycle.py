@@ -19,18 +19,22 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.plugin_api import (
+    Code,
     CycleState,
     Handle,
     Node,
     Placement,
+    PlacementProgress,
     Pod,
     PodGroupInfo,
     Status,
     Wait,
     failure,
     hookimpl,
+    not_yet,
     unschedulable,
 )
+from trio_sched.plugin_api.behaviour import behaviour_at
 from trio_sched.testing import FakeHandle, make_profile, node, pod
 
 
@@ -44,6 +48,7 @@ class Recorder:
     refuse_reserve: frozenset[str] = frozenset()
     permit_answers: dict[str, Any]
     placements: Any = None
+    feasible: Any = staticmethod(lambda _progress: None)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.calls, self.permit_answers, self.is_trial = [], {}, set()
@@ -69,11 +74,22 @@ class Recorder:
     def placement_generate(self) -> Any:
         return self.placements
 
+    @hookimpl
+    def placement_feasible(self, progress: PlacementProgress) -> Status | None:
+        self.calls.append(f"feasible? {progress.scheduled} + {progress.remaining}")
+        return self.feasible(progress)
+
 
 class Case:
     """A cluster, a group, and its attempts."""
 
-    def __init__(self, nodes: Iterable[Node], members: Iterable[Pod], running: Iterable[Pod] = ()) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        members: Iterable[Pod],
+        running: Iterable[Pod] = (),
+        version: tuple[int, int] = (1, 36),
+    ) -> None:
         self.groups = PodGroupStates()
         cache = Cache(groups=self.groups)
         for one in nodes:
@@ -82,7 +98,7 @@ class Case:
             cache.add(other)
         pods = {one.key: one for one in members}
         queue = SchedulingQueue(get_unassigned_pod=pods.get, groups_skip_hints=True)
-        self.scheduler = Scheduler(cache=cache, queue=queue, rng=Random(0))
+        self.scheduler = Scheduler(cache=cache, queue=queue, rng=Random(0), behaviour=behaviour_at(version))
         self.profile = make_profile(
             ["PrioritySort", "NodeResourcesFit", "InterPodAffinity", Recorder], handle=FakeHandle()
         )
@@ -91,7 +107,7 @@ class Case:
         for one in pods.values():
             self.groups.add(one)
         self.infos = in_order(QueuedPodInfo(one, 0.0) for one in pods.values())
-        self.by_placement = False
+        self.by_placement = self.tries_all = False
 
     @property
     def cycle(self) -> PodGroupCycle:
@@ -102,6 +118,7 @@ class Case:
             infos=self.infos,
             group=PodGroupInfo("default", "g", pods),
             by_placement=self.by_placement,
+            tries_all=self.tries_all,
         )
 
     def run(self) -> GroupResult:
@@ -176,6 +193,70 @@ def test_an_error_ends_the_attempt_for_the_whole_group() -> None:
     assert len(result.pods) == 2
     assert result.status is not None
     assert result.status.message.startswith("failed to schedule other pod from a pod group: ")
+
+
+def enough(count: int) -> Any:
+    """What a plugin says that needs *count* pods."""
+
+    def feasible(progress: PlacementProgress) -> Status | None:
+        if progress.scheduled + progress.remaining < count:
+            return unschedulable("too few")
+        return not_yet("more are needed") if progress.scheduled < count else None
+
+    return feasible
+
+
+def test_from_1_37_on_an_attempt_ends_when_it_cannot_succeed_any_more() -> None:
+    case = Case([node("a", cpu="1")], members(4), version=(1, 37))
+    case.recorder.feasible = enough(3)
+    result = case.run()
+    assert result.status is not None
+    assert result.status.message == "pod group is unschedulable, too few"
+    assert nodes_of(result) == ["a", "", ""]
+    asked = [call for call in case.recorder.calls if call.startswith("feasible?")]
+    assert asked == ["feasible? 0 + 4", "feasible? 1 + 3", "feasible? 1 + 2", "feasible? 1 + 1"]
+    case.tries_all = True
+    tried = case.run()
+    assert str(tried.status) == str(result.status)
+    assert nodes_of(tried) == ["a", "", "", ""]
+    case.tries_all = False
+    case.recorder.feasible = enough(5)
+    assert case.run().pods == []
+    case.recorder.feasible = enough(1)
+    assert case.run().status is None
+
+
+def test_from_1_37_on_permit_does_not_decide_about_the_group_and_pods_with_a_node_count() -> None:
+    running = [member(f"r{number}", "g", cpu="0", node_name="a") for number in range(2)]
+    case = Case([node("a", cpu="2")], members(2), running, version=(1, 37))
+    case.recorder.permit_answers = {"p0": unschedulable("no"), "p1": Wait(1.0)}
+    case.recorder.feasible = enough(4)
+    assert case.run().status is None
+    assert case.recorder.calls[0] == "feasible? 2 + 2"
+
+
+def test_from_1_37_on_what_is_not_enough_at_the_end_is_not_scheduled() -> None:
+    case = Case([node("a", cpu="1")], members(2), version=(1, 37))
+    case.recorder.feasible = lambda _progress: not_yet("wait for the others")
+    result = case.run()
+    assert result.status is not None
+    assert result.status.message == "pod group is unschedulable, wait for the others"
+    full = Case([node("a", cpu="0")], members(2), version=(1, 37))
+    refused = full.run()  # the plugin has nothing against it, but no pod fits
+    assert refused.status is not None
+    assert refused.status.message == "pod group is unschedulable"
+
+
+def test_a_plugin_that_fails_to_say_whether_a_placement_is_feasible_fails_the_group() -> None:
+    case = Case([node("a", cpu="4")], members(2), version=(1, 37))
+    case.recorder.feasible = lambda _progress: Status(Code.PENDING, ("later",))
+    result = case.run()
+    assert result.is_error
+    assert result.status is not None
+    assert result.status.message.startswith(
+        'failed to evaluate placement feasibility: running PlacementFeasible plugin "Recorder": '
+    )
+    assert case.scheduler.plugin_failures
 
 
 def test_nominations_are_as_before_afterwards() -> None:

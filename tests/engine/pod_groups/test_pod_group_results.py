@@ -11,6 +11,7 @@ from trio_sched.engine.pod_groups.pod_group_results import (
     PodResult,
     PodToBind,
     PodToRequeue,
+    completed,
     group_unschedulable,
     other_pod_failed,
     outcomes,
@@ -39,6 +40,26 @@ def outcome(status: Status | None, pod: PodResult | None, *, waiting: bool = Fal
     result = GroupResult(status, [] if pod is None else [pod], waiting_on_preemption=waiting)
     (found,) = outcomes([INFO], result)
     return found
+
+
+def test_from_1_37_on_a_pod_that_fits_is_told_why_its_group_is_not_scheduled() -> None:
+    result = GroupResult(group_unschedulable("too few"), [FITS], tells_members=True)
+    (found,) = outcomes([INFO], result)
+    assert isinstance(found, PodToRequeue)
+    assert found.outcome.message == "pod group is unschedulable, pod group is unschedulable, too few"
+
+
+def test_pods_are_nominated_where_they_fit_once_the_victims_of_their_group_have_left() -> None:
+    infos = [QueuedPodInfo(member(name, "g"), 0.0) for name in ("fits", "rejected", "untried", "unplaced")]
+    fits, rejected, untried, _ = infos
+    tried = [PodResult(fits, PLACED), PodResult(rejected, failed=REJECTED)]
+    status = group_unschedulable("too few")
+    result = completed(GroupResult(status, tried), infos)
+    assert [one.failed and one.failed.message for one in result.pods] == [None, "no room", *[status.message] * 2]
+    result.waiting_on_preemption = True
+    result.nominations = {fits.uid: "a", rejected.uid: "b", untried.uid: "c"}
+    found = [one.outcome.nominated_node_name for one in outcomes(infos, result) if isinstance(one, PodToRequeue)]
+    assert found == ["a", "b", "c", None]
 
 
 def test_a_pod_that_fits_is_bound_if_its_group_is_scheduled() -> None:

@@ -10,10 +10,14 @@ from trio_sched.plugin_api import (
     Code,
     CycleState,
     Hint,
+    PlacementProgress,
     Pod,
     PodGroup,
+    PodGroupInfo,
     Resource,
     Wait,
+    not_yet,
+    unschedulable,
 )
 from trio_sched.testing import FakeHandle, ask_hint, make_plugin, pod
 
@@ -104,3 +108,50 @@ def test_a_gang_of_which_no_pod_is_known_is_an_error(hook: str) -> None:
 )
 def test_pods_of_the_same_group_and_the_group_itself_free_a_pod(event: ClusterEvent, new: Any, hint: Hint) -> None:
     assert ask_hint(GANG, event, member("a", "g"), new=new) is hint
+
+
+@pytest.mark.parametrize(
+    ("needed", "scheduled", "remaining", "answer"),
+    [
+        (3, 1, 1, unschedulable("minCount (3) cannot be satisfied: 1 scheduled, 1 remaining")),
+        (3, 1, 2, not_yet("minCount (3) is not yet satisfied: 1 scheduled, 2 remaining")),
+        (3, 3, 0, None),
+        (None, 0, 0, unschedulable("minCount (1) cannot be satisfied: 0 scheduled, 0 remaining")),
+        (None, 0, 2, not_yet("minCount (1) is not yet satisfied: 0 scheduled, 2 remaining")),
+        (None, 1, 2, None),
+    ],
+)
+def test_a_placement_is_feasible_with_as_many_pods_as_the_group_needs(
+    needed: int | None, scheduled: int, remaining: int, answer: Any
+) -> None:
+    plugin = make_plugin(GANG, handle=handle(groups=(group(min_count=needed),)))
+    assert (
+        plugin.placement_feasible(PodGroupInfo("default", "g", ()), PlacementProgress(scheduled, remaining)) == answer
+    )
+
+
+def test_whether_a_placement_is_feasible_cannot_be_said_of_a_group_that_is_gone() -> None:
+    status = make_plugin(GANG, handle=handle(groups=())).placement_feasible(
+        PodGroupInfo("default", "g", ()), PlacementProgress(0, 1)
+    )
+    assert status.code == Code.ERROR
+    assert status.message == (
+        'failed to get podGroup default/g to compute gang feasibility: podgroup.scheduling.k8s.io "g" not found'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "hint"),
+    [("g", 3, 2, Hint.QUEUE), ("g", 3, 3, Hint.SKIP), ("g", 2, 3, Hint.SKIP), ("other", 3, 2, Hint.SKIP)],
+)
+def test_since_1_37_a_smaller_gang_is_tried_again(name: str, before: int, after: int, hint: Hint) -> None:
+    plugin = make_plugin(GANG, handle=FakeHandle(emulated_version=(1, 37)))
+    event = ClusterEvent(Resource.POD_GROUP, Action.UPDATE)
+    assert ask_hint(plugin, event, member("a", "g"), old=group(name, before), new=group(name, after)) == hint
+
+
+def test_before_1_37_changes_of_groups_are_of_no_interest() -> None:
+    registered = make_plugin(GANG, handle=FakeHandle()).events_to_register()
+    assert not [
+        one for one in registered if one.event.action & Action.UPDATE and one.event.resource == Resource.POD_GROUP
+    ]

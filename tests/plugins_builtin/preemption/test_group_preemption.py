@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -7,9 +7,13 @@ from gangs import member
 from msgspec import convert
 from msgspec.structs import replace
 
-from plugins_builtin.preemption.group_preemption import NO_VICTIMS, victims_of_group
+from plugins_builtin.preemption.group_preemption import NO_VICTIMS, victims_at_placement, victims_of_group
+from trio_sched.objects.pod import PodCondition
 from trio_sched.plugin_api import Code, Pod, PodDisruptionBudget, PodGroup, PodGroupInfo, Status, unschedulable
-from trio_sched.testing import FakeHandle, make_plugin, pod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.testing import FakeHandle, make_plugin, make_table, node, pod
+
+GROUPS = {"GenericWorkload": True}
 
 
 @define(eq=False)
@@ -37,14 +41,17 @@ class Trial:
 
     def run(self) -> Status | None:
         self.runs += 1
+        if not self.still_fits():
+            return unschedulable("no room")
+        self.node_names = frozenset(self.needs_gone)
+        return None
+
+    def still_fits(self) -> bool:
         gone: dict[str, int] = {}
         for one, node_name in self.pods:
             gone[node_name] = gone.get(node_name, 0) + (one.name in self.removed)
         fits = all(gone.get(name, 0) >= count for name, count in self.needs_gone.items())
-        if not fits or (self.elsewhere and self.elsewhere not in self.removed):
-            return unschedulable("no room")
-        self.node_names = frozenset(self.needs_gone)
-        return None
+        return fits and (not self.elsewhere or self.elsewhere in self.removed)
 
 
 def running(name: str, *, priority: int = 0, start: int = 0, group: str = "", **fields: Any) -> Pod:
@@ -59,32 +66,41 @@ def group(name: str = "important", priority: int | None = 10, **spec: Any) -> Po
     )
 
 
-def victims(
-    trial: Trial, *, together: tuple[PodGroup, ...] = (), budgets: Iterable[PodDisruptionBudget] = ()
-) -> list[str] | Status:
-    by_key = {f"default/{one.name}": one for one in together}
-    found = victims_of_group(group(), trial, budgets, lambda one: by_key.get(one.group_key or ""))
-    return found if isinstance(found, Status) else [one.name for one in found]
+Victims = Callable[..., list[str] | Status]
 
 
-def test_only_pods_of_lower_priority_are_evicted() -> None:
+@pytest.fixture(params=[victims_of_group, victims_at_placement], ids=["1.36", "1.37"])
+def victims(request: pytest.FixtureRequest) -> Victims:
+    """Finds the names of the victims of a group of priority 10."""
+
+    def find(
+        trial: Trial, *, together: tuple[PodGroup, ...] = (), budgets: Iterable[PodDisruptionBudget] = ()
+    ) -> list[str] | Status:
+        by_key = {f"default/{one.name}": one for one in together}
+        found = request.param(group(), trial, budgets, lambda one: by_key.get(one.group_key or ""))
+        return found if isinstance(found, Status) else [one.name for one in found]
+
+    return find
+
+
+def test_only_pods_of_lower_priority_are_evicted(victims: Victims) -> None:
     assert victims(Trial([(running("a", priority=10), "n")], {"n": 1})) == NO_VICTIMS
     assert victims(Trial([(running("a", priority=9), "n")], {"n": 1})) == ["a"]
 
 
-def test_if_no_eviction_helps_that_is_the_answer() -> None:
+def test_if_no_eviction_helps_that_is_the_answer(victims: Victims) -> None:
     found = victims(Trial([(running("a"), "n")], {"n": 2}))
     assert isinstance(found, Status)
     assert found.message == "no room"
 
 
-def test_the_more_important_pods_are_reprieved() -> None:
+def test_the_more_important_pods_are_reprieved(victims: Victims) -> None:
     pods = [running("young", start=30), running("old", start=10), running("high", priority=5, start=50)]
     assert victims(Trial([(one, "n") for one in pods], {"n": 1})) == ["young"]
     assert victims(Trial([(one, "n") for one in pods], {"n": 2})) == ["old", "young"]
 
 
-def test_pods_of_groups_are_more_important_than_others_and_large_groups_than_small_ones() -> None:
+def test_pods_of_groups_are_more_important_than_others_and_large_groups_than_small_ones(victims: Victims) -> None:
     pods = [running("plain", start=0), running("s1", group="small"), *(running(f"l{n}", group="large") for n in (1, 2))]
     together = (group("small", 0), group("large", 0))
     trial = Trial([(one, "n") for one in pods], {"n": 1})
@@ -92,18 +108,18 @@ def test_pods_of_groups_are_more_important_than_others_and_large_groups_than_sma
     assert victims(Trial([(one, "n") for one in pods], {"n": 2}), together=together) == ["s1", "plain"]
 
 
-def test_the_pods_of_a_group_leave_together_wherever_they_are() -> None:
+def test_the_pods_of_a_group_leave_together_wherever_they_are(victims: Victims) -> None:
     pods = [(running("a", group="g"), "n"), (running("b", group="g"), "m")]
     assert victims(Trial(pods, {"n": 1}), together=(group("g", 0),)) == ["a", "b"]
     assert victims(Trial(pods, {"n": 1})) == ["a"]
 
 
-def test_the_priority_of_a_group_counts_for_its_pods() -> None:
+def test_the_priority_of_a_group_counts_for_its_pods(victims: Victims) -> None:
     pods = [(running("a", group="g", priority=0), "n")]
     assert victims(Trial(pods, {"n": 1}), together=(group("g", 20),)) == NO_VICTIMS
 
 
-def test_pods_that_a_budget_protects_are_reprieved_first() -> None:
+def test_pods_that_a_budget_protects_are_reprieved_first(victims: Victims) -> None:
     budget = convert(
         {
             "metadata": {"name": "b", "namespace": "default"},
@@ -116,7 +132,7 @@ def test_pods_that_a_budget_protects_are_reprieved_first() -> None:
     assert victims(Trial([(one, "n") for one in pods], {"n": 1}), budgets=[budget]) == ["web"]
 
 
-def test_pods_elsewhere_are_reprieved_without_a_try_unless_they_matter() -> None:
+def test_pods_elsewhere_are_reprieved_without_a_try_unless_they_matter(victims: Victims) -> None:
     many = [(running(f"far-{number}"), f"m{number}") for number in range(50)]
     trial = Trial([*many, (running("near"), "n")], {"n": 1})
     assert victims(trial) == ["near"]
@@ -148,6 +164,64 @@ def test_when_nobody_is_evicted_for_a_group(known: list[PodGroup], policy: str |
     pods = (member("p", "important", preemption_policy=policy),)
     status = plugin.pod_group_post_filter(PodGroupInfo("default", "important", pods), Trial([], {}))
     assert (status.code, status.message) == (code, text)
+
+
+OF_1_37 = (1, 37)
+
+
+@pytest.mark.parametrize(
+    ("known", "policy", "code", "text"),
+    [
+        ([], None, Code.ERROR, 'failed to get pod group object: podgroup.scheduling.k8s.io "important" not found'),
+        ([group()], "Never", Code.UNSCHEDULABLE, "not eligible due to preemptionPolicy=Never."),
+        ([group()], None, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_VICTIMS.message),
+    ],
+)
+def test_since_1_37_the_answer_says_that_it_is_about_the_group(
+    known: list[PodGroup], policy: str | None, code: Code, text: str
+) -> None:
+    handle = FakeHandle(
+        emulated_version=OF_1_37, known_objects={"PodGroup": known, "PodDisruptionBudget": []}, gates=GROUPS
+    )
+    plugin = make_plugin("DefaultPreemption", handle=handle)
+    pods = (member("p", "important", preemption_policy=policy),)
+    status = plugin.pod_group_post_filter(PodGroupInfo("default", "important", pods), Trial([], {}))
+    assert (status.code, status.message) == (code, f"pod group preemption: {text}")
+
+
+def test_since_1_37_a_group_with_a_topology_key_preempts_too_and_victims_are_counted() -> None:
+    known = [group(schedulingConstraints={"topology": [{"key": "rack"}]})]
+    handle = FakeHandle(
+        emulated_version=OF_1_37, known_objects={"PodGroup": known, "PodDisruptionBudget": []}, gates=GROUPS
+    )
+    plugin = make_plugin("DefaultPreemption", handle=handle)
+    trial = Trial([(running("a"), "n"), (running("b"), "n"), (running("c"), "n")], {"n": 2})
+    found = plugin.pod_group_post_filter(PodGroupInfo("default", "important", (member("p", "important"),)), trial)
+    assert len(found.victims) == 2
+    assert found.message == "pod group preemption: found a placement for podgroup, preempting 2 victims"
+
+
+def test_since_1_37_nobody_else_is_evicted_while_victims_leave_a_node_that_a_pod_is_nominated_to() -> None:
+    condition = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+    leaving = running("low", node_name="n")
+    leaving = replace(
+        leaving,
+        metadata=replace(leaving.metadata, deletion_timestamp="2026-01-01T00:00:30Z"),
+        status=replace(leaving.status, conditions=(condition,)),
+    )
+    handle = FakeHandle(
+        emulated_version=OF_1_37,
+        known_objects={"PodGroup": [group()], "PodDisruptionBudget": []},
+        gates=GROUPS,
+        nodes=NodeColumns(make_table([node("n")], pods=[leaving])),
+    )
+    plugin = make_plugin("DefaultPreemption", handle=handle)
+    info = PodGroupInfo("default", "important", (member("p", "important", nominated_node_name="n"),))
+    found = plugin.pod_group_post_filter(info, Trial([(running("other"), "m")], {"m": 1}))
+    assert (found.victims, found.message) == ((), "pod group preemption: ongoing preemption on nominated nodes")
+    handle.nodes = NodeColumns(make_table([node("n")], pods=[running("low", node_name="n")]))
+    found = plugin.pod_group_post_filter(info, Trial([(running("other"), "m")], {"m": 1}))
+    assert [one.name for one in found.victims] == ["other"]
 
 
 def test_pods_of_a_group_are_gated_while_victims_of_the_group_leave() -> None:

@@ -1,6 +1,7 @@
 """Pod groups for tests of whole clusters: their objects, a controller for them, and who was ever partial."""
 
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -9,10 +10,21 @@ from attrs import define, field
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing import pod, pod_group
-from trio_sched.testing.cluster import VirtualCluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.cluster_objects import Refused
 
 GANG_GATES = {"GenericWorkload": True, "GangScheduling": True}
+GATES_OF: Final = {
+    "1.36": GANG_GATES | {"WorkloadAwarePreemption": True},
+    "1.37": {"GenericWorkload": True},
+}
+"""By the version of Kubernetes: what is needed for gangs, and preemption for them."""
+
+
+def cluster_of(version: str, **options: Any) -> AbstractAsyncContextManager[VirtualCluster]:
+    """A virtual cluster of that version of Kubernetes, API server and scheduler, which schedules gangs."""
+    gates = GATES_OF[version] | options.pop("gates", {})
+    return virtual_cluster(emulated_version=version, kubernetes_version=version, gates=gates, **options)
 
 
 def member(name: str, group: str, **fields: Any) -> Pod:
@@ -21,11 +33,15 @@ def member(name: str, group: str, **fields: Any) -> Pod:
 
 
 def condition_of(cluster: VirtualCluster, group: str) -> dict[str, Any]:
-    """The condition ``PodGroupScheduled`` of a group; empty if it has none."""
+    """The condition of a group that says whether it is scheduled; empty if it has none."""
     stored = cluster.api.store.get("podgroups.scheduling.k8s.io", f"default/{group}")
     assert stored is not None
     conditions = (msgspec.json.decode(stored.encoded(b"{")).get("status") or {}).get("conditions") or []
-    return next((one for one in conditions if one["type"] == "PodGroupScheduled"), {})
+    return next((one for one in conditions if one["type"] in _SCHEDULED), {})
+
+
+_SCHEDULED: Final = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+"""As 1.36 calls it, and 1.37."""
 
 
 @define(eq=False)

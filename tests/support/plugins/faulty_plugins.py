@@ -32,6 +32,7 @@ from trio_sched.plugin_api import (
     Int64Array,
     NodeColumns,
     NodeView,
+    PlacementProgress,
     Pod,
     PodSelector,
     PreFilterResult,
@@ -185,6 +186,13 @@ class PermitsWithTrue(Base):
     @hookimpl
     def permit(self) -> Any:
         return True
+
+
+@fault("hooks", "placement_feasible returned bool; return None, not_yet(")
+class SaysWhetherAPlacementIsFeasibleByABool(Base):
+    @hookimpl
+    def placement_feasible(self, progress: PlacementProgress) -> Any:
+        return progress.scheduled > 0
 
 
 @fault("answers", "kind 'Namespace' is not watched")

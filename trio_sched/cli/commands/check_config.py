@@ -247,7 +247,7 @@ def all_findings(text: str, gates: FeatureGates, registry: PluginRegistry) -> It
     config, findings = check_configuration(text, gates)
     yield from findings
     try:
-        given, _ = parse_with_findings(text)
+        given, _ = parse_with_findings(text, gates)
     except ConfigError:
         return  # it is among the findings
     known = [*findings, *_plugin_findings(given, registry)]

@@ -7,6 +7,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from trio_sched.cli.startup.configuration_text import ConfigurationText
+from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.parse import parse_configuration
 from trio_sched.engine.hooks.plugin_errors import PluginArgsError, PluginError
@@ -27,6 +28,7 @@ class PluginPlaces:
 
     _file: str
     _source: ConfigurationText
+    _gates: FeatureGates
 
     @contextmanager
     def named_in_errors(self) -> Generator[None, None, None]:
@@ -73,7 +75,7 @@ class PluginPlaces:
 
     def _profiles(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Every profile with its index, as the file has it: without defaults, which would shift the indices."""
-        given = parse_configuration(self._source.text) if self._source.text is not None else {}
+        given = parse_configuration(self._source.text, self._gates) if self._source.text is not None else {}
         return enumerate(given.get("profiles") or ())
 
     def _enabled(self, plugin: str) -> Iterator[str]:

@@ -131,7 +131,7 @@ def prepare(
     for extender in config.extenders:
         check_extender(extender)
     config = apply_extenders(config)
-    places = PluginPlaces(flags.config, source)
+    places = PluginPlaces(flags.config, source, gates)
     with places.named_in_errors():
         profiles = resolve_profiles(config, points_of, gates)
         config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))

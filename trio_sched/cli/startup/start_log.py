@@ -12,7 +12,7 @@ from trio_sched.cli.startup.prepare import Prepared
 from trio_sched.config.expansion import PointsOf, overridden_at_points, overridden_defaults
 from trio_sched.config.parse import parse_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile
-from trio_sched.config.wire_types import POINTS
+from trio_sched.config.wire_types import ALL_POINTS
 from trio_sched.daemon.logs.log_setup import LogSettings
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.verbosity import V1, V2
@@ -49,7 +49,7 @@ def log_flags(flags: Flags) -> None:
 def log_overrides(prepared: Prepared, points_of: PointsOf) -> None:
     """Log which default settings of plugins the configuration file replaces."""
     text = prepared.source.text
-    for given in () if text is None else parse_configuration(text).get("profiles") or ():
+    for given in () if text is None else parse_configuration(text, prepared.gates).get("profiles") or ():
         for name in overridden_defaults(given, prepared.gates):
             log.info("Default plugin is explicitly re-configured; overriding", extra={"plugin": name})
     for profile in prepared.config.profiles:
@@ -62,7 +62,7 @@ def log_plugins(profiles: Iterable[ResolvedProfile]) -> None:
     for profile in profiles if log.isEnabledFor(V2) else ():
         plugins: dict[str, list[Any]] = {
             written: [{"name": ref.name, "weight": ref.weight} if point in _WEIGHED else ref.name for ref in refs]
-            for written, point in POINTS.items()
+            for written, point in ALL_POINTS.items()
             if (refs := profile.points.get(point))
         }
         fields = {"profile": profile.name, "Plugins": plugins}

@@ -48,7 +48,7 @@ def _waiting(queue: SchedulingQueue) -> list[Pod]:
     backing_off = (queue.backing_off.pod_backoff_q, queue.backing_off.pod_error_backoff_q)
     return [
         info.pod
-        for part in (queue.active, queue.set_aside, *backing_off, queue.unschedulable.values())
+        for part in (queue.active, queue.set_aside, *backing_off, queue.unschedulable.values(), queue.pending.values())
         for info in part
     ]
 

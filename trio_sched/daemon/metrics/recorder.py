@@ -12,6 +12,7 @@ from trio_sched.engine.hooks.measurements import POINT_BUCKETS
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 
 ATTEMPT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
+EXECUTION_BUCKETS: Final = exponential_buckets(0.001, 2, 16)
 SLI_BUCKETS: Final = exponential_buckets(0.01, 2, 20)
 REVIEW_BUCKETS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 TOKEN_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -81,6 +82,11 @@ class MetricRecorder:
     victims: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 7)))
     preemptions: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS, ("result",)))
     """Seconds that the deletion of the victims took in the background."""
+    executions: HistogramsBy = field(factory=lambda: HistogramsBy(EXECUTION_BUCKETS, ("preemptor", "result")))
+    """Seconds that the deletion of the victims took, in the background or not, by the kind of the preemptor."""
+    workload_preemptions: Counter[tuple[str, ...]] = field(factory=Counter)
+    """(result,) → calls of pod_group_post_filter."""
+    workload_victims: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 11)))
     loop_lag: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
     """How much later than due the event loop came round."""
     claim_creates: Counter[tuple[str, ...]] = field(factory=Counter)
@@ -131,8 +137,10 @@ class MetricRecorder:
             self.event_handling,
             self.informer_processing,
             self.preemptions,
+            self.executions,
             self.binding_condition_waits,
         ):
             histograms.clear()
         self.claim_creates.clear()
+        self.workload_preemptions.clear()
         self.binding_conditions.clear()

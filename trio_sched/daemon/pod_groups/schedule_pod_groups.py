@@ -7,7 +7,7 @@ Gangs that are incomplete come first, and a gang that has waited for long may ho
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -17,6 +17,7 @@ from trio_sched.daemon.limits import GANG_CHECK_SECONDS
 from trio_sched.daemon.logs.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_groups.gang_eviction import GangEviction
+from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption
 from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
 from trio_sched.daemon.pod_groups.pod_group_steps import CallExtenders, run_group_steps
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
@@ -28,12 +29,11 @@ from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
-from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import ObserveCall
-from trio_sched.engine.hooks.plugin_calls import call_pod_group_post_filter
 from trio_sched.engine.pod_group_state import GroupMembers
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
+from trio_sched.engine.pod_groups.group_checks import GroupCheck
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
 from trio_sched.engine.pod_groups.pod_group_explanation import explain
 from trio_sched.engine.pod_groups.pod_group_results import (
@@ -43,13 +43,12 @@ from trio_sched.engine.pod_groups.pod_group_results import (
     group_unschedulable,
     outcomes,
 )
-from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
-from trio_sched.plugin_api.status import Status, failure, unschedulable
+from trio_sched.plugin_api.status import failure
 from trio_sched.verbosity import V2, V3
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GANG_PLUGIN = "GangScheduling"
-NO_POST_FILTER = "default preemption plugin is not registered, workload aware preemption is disabled"
 
 
 @define(eq=False, kw_only=True)
@@ -75,12 +73,10 @@ class SchedulePodGroups:
     eviction: GangEviction
     skip_pod_schedule: Callable[[QueuedPodInfo], bool]
     """Whether there is no point in scheduling a pod."""
+    check: GroupCheck
     by_placement: bool
     """Gate TopologyAwareWorkloadScheduling."""
-    preempts_for_groups: bool
-    """Gate WorkloadAwarePreemption."""
-    preempts_in_background: bool
-    """Gate SchedulerAsyncPreemption."""
+    preemption: GroupPreemption
     metrics: MetricRecorder
     tracer: AttemptTracer | None = None
     extender_scheduling: ExtenderScheduling | None = None
@@ -138,24 +134,31 @@ class SchedulePodGroups:
 
     async def schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
         """Schedule the group of a popped pod."""
-        key = info.pod.group_key
+        key, is_scheduled = info.pod.group_key, False
         assert key is not None
+        try:
+            is_scheduled = await self._schedule(key, info, nursery)
+        finally:
+            self.scheduler.queue.finish_group(key, is_scheduled=is_scheduled, now=trio.current_time())
+            self.failure_handler.requeued()
+
+    async def _schedule(self, key: str, info: QueuedPodInfo, nursery: trio.Nursery) -> bool:
+        """Make the attempt; whether pods of the group that are left may be tried again at once."""
         group = self.scheduler.cache.groups.get(key)
         if group is None:
             text = f"error while retrieving pod group state: pod group state not found for pod group {key}"
             self.failure_handler.handle(info, SchedulingFailure(failure(text), nominated_node_name=None))
-            return
+            return False
         infos = self._collect(info, group)
-        if not self._share_profile(infos):
-            return
+        if not self._can_be_tried(group, infos):
+            return False
         kept = []
         for one in infos:
             if self.skip_pod_schedule(one):
                 self.scheduler.skip(one)
             else:
                 kept.append(one)
-        if kept:
-            await self._attempt(group, kept, nursery)
+        return not kept or await self._attempt(group, kept, nursery)
 
     def _collect(self, info: QueuedPodInfo, group: GroupMembers) -> list[QueuedPodInfo]:
         """The pods of the attempt: *info*, and all others of its group that can be had, wherever they wait."""
@@ -170,26 +173,24 @@ class SchedulePodGroups:
         position = {uid: number for number, uid in enumerate(group.pods)}
         return in_order(sorted(infos, key=lambda one: position.get(one.uid, 0)))
 
-    def _share_profile(self, infos: list[QueuedPodInfo]) -> bool:
-        """Whether all pods have the schedulerName of one profile; if not, they are dealt with."""
-        first = infos[0].pod.scheduler_name
-        other = next((info.pod.scheduler_name for info in infos if info.pod.scheduler_name != first), None)
-        if other is not None:
-            text = (
-                "all pods in a single pod group should have the same .spec.schedulerName set, "
-                f"got: {quote(first)} and {quote(other)}"
-            )
-            for info in infos:
-                self.failure_handler.handle(info, SchedulingFailure(failure(text)))
-            return False
-        if first not in self.scheduler.profiles:
-            log.error("profile not found for scheduler name %r", first, extra={"pod": infos[0].key})
+    def _can_be_tried(self, group: GroupMembers, infos: list[QueuedPodInfo]) -> bool:
+        """Whether the pods pass the check, and have a profile; if not, they are dealt with."""
+        known = self.reporter.group(group.key)
+        placed = [group.pods[uid] for uid in (*group.assumed, *group.assigned)]
+        problem = self.check.problem(known, [info.pod for info in infos], placed)
+        for info in infos if problem else ():
+            self.failure_handler.handle(info, SchedulingFailure(failure(problem)))
+        if not problem and infos[0].pod.scheduler_name not in self.scheduler.profiles:
+            problem = f"profile not found for scheduler name {quote(infos[0].pod.scheduler_name)}"
+            log.error("%s", problem, extra={"pod": infos[0].key})
             for info in infos:
                 self.scheduler.skip(info)
-            return False
-        return True
+        if problem and known is not None and self.check.is_told_in_condition:
+            self.reporter.report(group.key, GroupResult(failure(problem)))
+            self.reporter.explain(group.key, problem, controller=infos[0].pod.scheduler_name)
+        return not problem
 
-    async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> None:
+    async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> bool:
         began, key = trio.current_time(), group.key
         if log.isEnabledFor(V3):
             log_line(log, V3, "Attempting to schedule pod group", {"podGroup": key})
@@ -199,12 +200,10 @@ class SchedulePodGroups:
         cycle = self.cycle(key, infos)
         result, preemptions = await self.find_places(cycle)
         self.metrics.group_algorithm.observe(trio.current_time() - began)
-        if result.waiting_on_preemption:
-            result = await self._preempt(result, preemptions)
-        if self.preempts_for_groups and result.status is not None and result.status.is_rejected:
-            result = await self._preempt_for_group(cycle, result)
-        self._submit(key, cycle, result, nursery)
+        result = await self.preemption.preempt(cycle, result, preemptions)
+        is_scheduled = self._submit(key, cycle, result, nursery)
         self._report(key, cycle, result, began)
+        return is_scheduled
 
     def cycle(self, key: str, infos: list[QueuedPodInfo]) -> PodGroupCycle:
         """An attempt to schedule *infos*, pods of the group called *key* that have the same profile."""
@@ -236,53 +235,11 @@ class SchedulePodGroups:
 
         return observe
 
-    # --- preemption -------------------------------------------------------------------------------------------------
-
-    async def _preempt(self, result: GroupResult, preemptions: Iterable[HeldPreemption]) -> GroupResult:
-        """Carry out the preemptions that the group needs: not before, and not for a group that fits nowhere."""
-        for preempt in preemptions:
-            problem = await preempt()
-            if problem is not None:
-                return evolve(result, status=problem, waiting_on_preemption=False)
-        return result
-
-    async def _preempt_for_group(self, cycle: PodGroupCycle, result: GroupResult) -> GroupResult:
-        """Find pods whose eviction makes room for the whole group, and evict them."""
-        found = self._victims(cycle)
-        if isinstance(found, Status):
-            if not found.is_rejected:
-                return evolve(result, status=found, waiting_on_preemption=False)
-            assert result.status is not None
-            reasons = (*result.status.reasons, found.message)
-            return evolve(result, status=evolve(result.status, reasons=reasons))
-        victims, plugin = found
-        group = self.reporter.group(cycle.group.key)
-        if group is not None:
-            problem = await self.preemption_executor.preempt_for_group(
-                group, cycle.group.pods, victims, plugin, in_background=self.preempts_in_background
-            )
-            if problem is not None:
-                return evolve(result, status=problem, waiting_on_preemption=False)
-        return evolve(result, waiting_on_preemption=True)
-
-    def _victims(self, cycle: PodGroupCycle) -> tuple[tuple[Pod, ...], str] | Status:
-        hooks = cycle.profile.pod_group_post_filter
-        if not hooks:
-            return unschedulable(NO_POST_FILTER)
-        try:
-            with PodGroupTrial(cycle) as trial:
-                returned = call_pod_group_post_filter(hooks[0], cycle.group, trial)
-        except HookFailed as failed:
-            self.scheduler.plugin_failures.add(failed, cycle.group.key)
-            return failed.status
-        if returned is None:
-            return unschedulable("preemption is not helpful for scheduling the pod group")
-        return returned if isinstance(returned, Status) else (returned, hooks[0].plugin)
-
     # --- what follows -----------------------------------------------------------------------------------------------
 
-    def _submit(self, key: str, cycle: PodGroupCycle, result: GroupResult, nursery: trio.Nursery) -> None:
-        infos, now = cycle.infos, trio.current_time()
+    def _submit(self, key: str, cycle: PodGroupCycle, result: GroupResult, nursery: trio.Nursery) -> bool:
+        """Let follow for each pod what has to; whether some are being bound, and all that were to be."""
+        infos, now, is_bound = cycle.infos, trio.current_time(), False
         to_bind: list[PodToBind] = []
         to_requeue: list[PodToRequeue] = []
         for outcome in outcomes(infos, result):
@@ -296,13 +253,14 @@ class SchedulePodGroups:
             self.places.holds.release(key, now)
             to_bind, refused = self._enough(key, to_bind)
             to_requeue += refused
-            self._bind(key, to_bind, nursery)
+            is_bound = self._bind(key, to_bind, nursery) and bool(to_bind)
         elif result.status.is_rejected and not result.waiting_on_preemption:
             to_requeue = self._holding_places(key, cycle, result, to_requeue, now)
         failures = max((info.failure_count for info in infos), default=0)
         for one in to_requeue:
             self._back_off_together(one, failures)
             self.failure_handler.handle(one.info, one.outcome)
+        return is_bound
 
     def _is_gone(self, info: QueuedPodInfo) -> bool:
         """Whether the pod was deleted, or got a node, while a step of the attempt was taken."""
@@ -321,8 +279,8 @@ class SchedulePodGroups:
         needed, group = self.min_count(key), self.scheduler.cache.groups.get(key)
         return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
 
-    def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> None:
-        gang = None
+    def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> bool:
+        gang, all_begin = None, True
         if self.min_count(key) is not None:
             gang = GangBinding(
                 missing=lambda: self._missing(key),
@@ -338,6 +296,8 @@ class SchedulePodGroups:
                 if gang is not None:
                     gang.failed(one.info.uid)
                 self.failure_handler.handle(one.info, failed)
+                all_begin = False
+        return all_begin
 
     def _assume_and_bind(
         self, one: PodToBind, nursery: trio.Nursery, gang: GangBinding | None

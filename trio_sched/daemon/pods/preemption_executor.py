@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
+GROUP: Final = "podgroup"
 CLUSTER: Final = "cluster"
 """Stands for the node of victims that are on different nodes."""
 
@@ -62,7 +63,7 @@ class Preemptor:
     def of_group(cls, group: PodGroup, pods: tuple[Pod, ...]) -> Preemptor:
         """A group, with the pods of it that are being scheduled."""
         key = f"{group.namespace}/{group.name}"
-        return cls(group.metadata.uid, key, group.spec.priority or 0, pods[0].scheduler_name, "podgroup", pods)
+        return cls(group.metadata.uid, key, group.spec.priority or 0, pods[0].scheduler_name, GROUP, pods)
 
 
 HeldPreemption = Callable[[], Awaitable[Status | None]]
@@ -165,7 +166,8 @@ class PreemptionExecutor:
     async def _preempt(
         self, preemptor: Preemptor, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        self.metrics.victims.observe(len(victims))
+        of_group = preemptor.kind == GROUP and self.scheduler.behaviour.groups_preempt_as_one
+        (self.metrics.workload_victims if of_group else self.metrics.victims).observe(len(victims))
         self.forget_ended()
         requested = {uid: preemption for preemption in self._by_preemptor.values() for uid in preemption.victims}
         for victim in victims:
@@ -188,10 +190,12 @@ class PreemptionExecutor:
             self.pool.submit(partial(self._preempt_in_background, preemption, preemptor, remaining, plugin))
             return None
         problem: KubeClientError | None = None
+        began = trio.current_time()
         try:
             await self._delete_victims(preemption, preemptor, remaining, plugin)
         except* KubeClientError as group:
             problem = first_leaf(group)
+        self._observe_execution(preemptor, began, problem)
         preemption.all_requested = True
         if problem is not None:
             del self._by_preemptor[preemptor.uid]
@@ -214,8 +218,8 @@ class PreemptionExecutor:
             await self._delete_victim(preemption, preemptor, last, plugin)
         except* KubeClientError as group:
             problem = first_leaf(group)
-        result = "success" if problem is None else "error"
-        self.metrics.preemptions.observe(trio.current_time() - began, result)
+        self.metrics.preemptions.observe(trio.current_time() - began, "success" if problem is None else "error")
+        self._observe_execution(preemptor, began, problem)
         if problem is not None:
             if self._by_preemptor.get(preemptor.uid) is preemption:
                 del self._by_preemptor[preemptor.uid]
@@ -226,6 +230,10 @@ class PreemptionExecutor:
         if problem is not None or all(self._on_node(uid, preemption.node_name) is None for uid in preemption.victims):
             # No event about a victim will move them any more: the gate was closed when the last one left.
             self.activate(preemption.waiting_pods())
+
+    def _observe_execution(self, preemptor: Preemptor, began: float, problem: KubeClientError | None) -> None:
+        result = "success" if problem is None else "error"
+        self.metrics.executions.observe(trio.current_time() - began, preemptor.kind, result)
 
     async def _delete_victims(
         self, preemption: _Preemption, preemptor: Preemptor, victims: Sequence[Pod], plugin: str

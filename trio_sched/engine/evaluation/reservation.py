@@ -95,6 +95,18 @@ def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) ->
     return PermitWait(waits, messages) if waits else None
 
 
+def reserve_only(profile: Profile, pod: Pod, placed: ScheduleResult) -> SchedulingFailure | None:
+    """Call every reserve, and measure that; `SchedulingFailure` ends the cycle."""
+    measured = profile.measured
+    began = measured.clock()
+    refused = run_reserve(profile, pod, placed.node_name, placed.state)
+    if refused is None:
+        measured.reserved.observe(measured.clock() - began)
+    else:
+        measured.observe("Reserve", status_label(refused.status), measured.clock() - began)
+    return refused
+
+
 def reserve_and_permit(
     profile: Profile, pod: Pod, placed: ScheduleResult, trace: AttemptTrace | None = None
 ) -> PermitWait | SchedulingFailure | None:

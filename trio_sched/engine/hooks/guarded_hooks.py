@@ -11,6 +11,7 @@ post_filter, pod_group_post_filter nothing can be done
 pre_score                          Skip: its score is not called either
 score, normalize_score             0 for every node (score_node: for the node that it failed on)
 placement_generate                 any node will do
+placement_feasible                 enough pods fit
 placement_score                    0
 pre_bind_pre_flight                pre_bind has something to do
 sign                               nothing is cached for the pod
@@ -31,7 +32,13 @@ import numpy as np
 from trio_sched.engine.hooks.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
 from trio_sched.engine.hooks.failure_guard import FailureGuard
 from trio_sched.engine.hooks.hook_failure import HookFailed, raised, wrong_return_value
-from trio_sched.engine.hooks.placement_values import MAX_PLACEMENTS, MAX_VICTIMS, read_placements, read_victims
+from trio_sched.engine.hooks.placement_values import (
+    MAX_PLACEMENTS,
+    MAX_VICTIMS,
+    read_placements,
+    read_pod_group_post_filter,
+    read_victims,
+)
 from trio_sched.engine.hooks.return_values import (
     check_score_range,
     distinct_codes,
@@ -45,7 +52,7 @@ from trio_sched.engine.hooks.return_values import (
 )
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.extension_points import ASYNC_HOOKS
-from trio_sched.plugin_api.pod_groups import PodGroupInfo
+from trio_sched.plugin_api.pod_groups import PodGroupInfo, PodGroupPostFilterResult
 from trio_sched.plugin_api.status import SKIP, Status, unschedulable
 from trio_sched.plugin_api.verdicts import Verdicts
 
@@ -218,6 +225,8 @@ def _placements(hook: BoundHook, args: Args, returned: Any) -> Any:
 def _victims(hook: BoundHook, args: Args, returned: Any) -> Any:
     if returned is None or isinstance(returned, Status | str | bytes | CoroutineType):
         return _status(hook, args, returned)
+    if type(returned) is PodGroupPostFilterResult:
+        return read_pod_group_post_filter(hook, returned)
     return read_victims(hook, list(islice(returned, MAX_VICTIMS + 1)))
 
 

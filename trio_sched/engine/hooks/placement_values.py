@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from trio_sched.engine.hooks.bound_hooks import BoundHook, ScoreHook
 from trio_sched.engine.hooks.hook_failure import HookFailed, describe_value, plain_text, wrong_return_value
 from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.pod_groups import Placement
+from trio_sched.plugin_api.pod_groups import Placement, PodGroupPostFilterResult
 from trio_sched.snapshot.arrays import Int64Array
 
 MAX_PLACEMENTS: Final = 100_000
@@ -59,6 +60,22 @@ def read_victims(hook: BoundHook, victims: Sequence[Any]) -> tuple[Pod, ...]:
             raise wrong_return_value(hook, victims, f"{describe_value(victim)} among its victims")
         pods.append(victim)
     return tuple(pods)
+
+
+def read_pod_group_post_filter(hook: BoundHook, returned: PodGroupPostFilterResult) -> PodGroupPostFilterResult:
+    """*returned* with its fields as they have to be.
+
+    Raises:
+        HookFailed: they are something else.
+    """
+    try:
+        victims, message = list(islice(returned.victims, MAX_VICTIMS + 1)), returned.message
+    except (AttributeError, TypeError):
+        raise wrong_return_value(hook, returned, "a PodGroupPostFilterResult without victims or message") from None
+    if not issubclass(type(message), str):
+        problem = f"a PodGroupPostFilterResult whose message is {describe_value(message)}"
+        raise wrong_return_value(hook, returned, problem, "give a text, or none")
+    return PodGroupPostFilterResult(read_victims(hook, victims), plain_text(message))
 
 
 def check_placement_score_range(hook: ScoreHook, scores: Int64Array) -> None:

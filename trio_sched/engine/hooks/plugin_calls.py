@@ -26,7 +26,13 @@ from trio_sched.engine.hooks.hook_failure import (
     raised,
     wrong_return_value,
 )
-from trio_sched.engine.hooks.placement_values import MAX_PLACEMENTS, MAX_VICTIMS, read_placements, read_victims
+from trio_sched.engine.hooks.placement_values import (
+    MAX_PLACEMENTS,
+    MAX_VICTIMS,
+    read_placements,
+    read_pod_group_post_filter,
+    read_victims,
+)
 from trio_sched.engine.hooks.return_values import (
     SUPPORTED,
     check_registration,
@@ -47,7 +53,13 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Clause
 from trio_sched.plugin_api.cluster_events import EventRegistration, Hint
 from trio_sched.plugin_api.cycle_state import CycleState, ValueNotCloned
-from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
+from trio_sched.plugin_api.pod_groups import (
+    Placement,
+    PlacementAssignments,
+    PodGroupInfo,
+    PodGroupPostFilterResult,
+    PodGroupTrial,
+)
 from trio_sched.plugin_api.status import SKIP, Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, QueuedPod, Verdicts, Wait
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
@@ -320,19 +332,23 @@ def call_normalize_placement_score(
 
 def call_pod_group_post_filter(
     hook: BoundHook, group: PodGroupInfo, trial: PodGroupTrial
-) -> tuple[Pod, ...] | Status | None:
-    """Call pod_group_post_filter: the victims, a rejecting status, or None if there is nothing it can do.
+) -> PodGroupPostFilterResult | Status | None:
+    """Call pod_group_post_filter: a result, a rejecting status, or None if there is nothing it can do.
 
     Raises:
         HookFailed: the plugin failed.
     """
     try:
         returned = hook.function(group, trial)
+        if type(returned) is PodGroupPostFilterResult:
+            return read_pod_group_post_filter(hook, returned)
         victims = None if _is_status(returned) else list(islice(returned, MAX_VICTIMS + 1))
+    except HookFailed:
+        raise
     except BaseException as error:
         raise raised(hook, error) from error
     if victims is not None:
-        return read_victims(hook, victims)
+        return PodGroupPostFilterResult(read_victims(hook, victims))
     return None if returned is None else read_status(hook, returned)
 
 

@@ -45,6 +45,7 @@ SUPPORTED: Final[Mapping[str, frozenset[Code]]] = {
     "reserve": REJECTED,
     "permit": REJECTED,
     "placement_generate": REJECTED,
+    "placement_feasible": frozenset({Code.UNSCHEDULABLE, Code.WAIT}),
     "placement_score": frozenset(),
     "normalize_placement_score": frozenset(),
     "pod_group_post_filter": REJECTED,

@@ -1,7 +1,7 @@
 """The scheduling cycle of a pod group: one pod after the other is assumed where it fits, and all are reverted.
 
-So the pods that come later see those before them. Whether the group is schedulable is what the permit plugins say once
-a pod is assumed. Then the same places are taken for real (`pod_group_results.outcomes`).
+So the pods that come later see those before them. Whether the group is schedulable is what plugins say once a pod is
+assumed (`group_verdicts`). Then the same places are taken for real (`pod_group_results.outcomes`).
 
 Nothing here waits: what may take time is asked for as a step that the daemon takes (`GroupSteps`). Between the
 placements of a group, when nothing is assumed, it may let other tasks run.
@@ -9,19 +9,19 @@ placements of a group, when nothing is assumed, it may let other tasks run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
 from trio_sched.engine.evaluation.hook_steps import post_filter_steps
 from trio_sched.engine.evaluation.host_selection import select_host
-from trio_sched.engine.evaluation.reservation import PermitWait, reserve_and_permit
+from trio_sched.engine.evaluation.reservation import PermitWait
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import status_label
 from trio_sched.engine.hooks.placement_values import check_placement_score_range
@@ -31,9 +31,14 @@ from trio_sched.engine.hooks.plugin_calls import (
     call_placement_generate,
     call_placement_score,
 )
+from trio_sched.engine.pod_groups.group_verdicts import (
+    FeasibilityVerdict,
+    GroupAttempt,
+    GroupVerdict,
+    PermitVerdict,
+)
 from trio_sched.engine.pod_groups.pod_group_explanation import shortage
 from trio_sched.engine.pod_groups.pod_group_results import (
-    WAITING_ON_PREEMPTION,
     GroupResult,
     PlacementResult,
     PodResult,
@@ -87,9 +92,16 @@ class PodGroupCycle:
     """Gate TopologyAwareWorkloadScheduling."""
     is_extended: Callable[[Pod], bool] = lambda _pod: False
     """Whether extenders are interested in a pod."""
+    tries_all: bool = False
+    """Whether every pod is tried, to explain what becomes of the group."""
     _state: CycleState = field(factory=CycleState, init=False)
     _post_filters: bool = field(default=True, init=False)
     _asks_extenders: bool = field(default=True, init=False)
+    _verdict: type[GroupVerdict] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        asks = self.scheduler.behaviour.groups_ask_placement_feasible
+        self._verdict = FeasibilityVerdict if asks else PermitVerdict
 
     def run(self, *, post_filters: bool = True, ask_extenders: bool = True) -> GroupSteps[GroupResult]:
         """Find out where the pods fit; nothing is assumed any more at the end.
@@ -138,21 +150,37 @@ class PodGroupCycle:
 
     def run_at_once(self) -> GroupResult:
         """What `run` comes to if nothing waits: no post_filter is called and no extender asked."""
-        steps = self.run(post_filters=False, ask_extenders=False)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                result: GroupResult = stop.value
-                return result
+        return _at_once(self.run(post_filters=False, ask_extenders=False))
+
+    def fits_at(self, places: Mapping[str, str]) -> bool:
+        """Whether pods fit on certain nodes, one after the other; nothing is assumed any more at the end.
+
+        Args:
+            places: UID → node, of the pods to try.
+        """
+        self._post_filters = self._asks_extenders = False
+        verdict = self._verdict(self._attempt(GroupResult(None)))
+        assumed: list[tuple[QueuedPodInfo, ScheduleResult, str | None]] = []
+        try:
+            for info in self.infos:
+                node_name = places.get(info.uid)
+                if node_name is not None:
+                    nominated = self.scheduler.queue.nominator.node_of(info.uid)
+                    pod = _at_once(self._schedule(info, Placement(node_names=frozenset({node_name})), verdict))
+                    if pod.placed is None:
+                        return False
+                    assumed.append((info, pod.placed, nominated))
+        finally:
+            self._revert_all(assumed)
+        return True
 
     @staticmethod
     def _none_fits(first: GroupResult, best: GroupResult, tried: Sequence[PlacementResult]) -> GroupResult:
         assert first.status is not None
         why = f"0/{len(tried)} placements are available, first placement status: {error_text(first.status)}"
-        return GroupResult(
-            unschedulable(why),
-            first.pods,
+        return evolve(
+            first,
+            status=unschedulable(why),
             placement=best.placement,
             shortage=best.shortage,
             fitting=best.fitting,
@@ -217,48 +245,59 @@ class PodGroupCycle:
     def _in_placement(self, placement: Placement) -> GroupSteps[GroupResult]:
         """Schedule the pods to the nodes of *placement*."""
         result = GroupResult(group_unschedulable(), placement=placement)
-        needs_preemption = False
+        verdict = self._verdict(self._attempt(result))
         assumed: list[tuple[QueuedPodInfo, ScheduleResult, str | None]] = []
         try:
-            for info in self.infos:
+            for info in self.infos if verdict.begin() else ():
                 nominated = self.scheduler.queue.nominator.node_of(info.uid)
-                pod = yield from self._schedule(info, placement)
+                pod = yield from self._schedule(info, placement, verdict)
                 result.pods.append(pod)
-                if pod.placed is None:
+                if pod.placed is not None:
+                    result.fitting += 1
+                    assumed.append((info, pod.placed, nominated))
+                else:
                     assert pod.failed is not None
                     status = pod.failed.status
-                    if status.is_rejected:
-                        if not result.shortage:
-                            nodes = self._nodes(placement)
-                            result.shortage = shortage(info.pod, pod.failed, nodes, self.scheduler.cache.options)
-                        continue
-                    result.status, result.waiting_on_preemption = other_pod_failed(status), False
+                    if not status.is_rejected:
+                        result.status, result.waiting_on_preemption = other_pod_failed(status), False
+                        return result
+                    if not result.shortage:
+                        nodes = self._nodes(placement)
+                        result.shortage = shortage(info.pod, pod.failed, nodes, self.scheduler.cache.options)
+                if not verdict.after(pod):
                     break
-                result.fitting += 1
-                assumed.append((info, pod.placed, nominated))
-                needs_preemption = needs_preemption or pod.failed is not None
-                if pod.wait is None:
-                    result.waiting_on_preemption = needs_preemption
-                    result.status = group_unschedulable(WAITING_ON_PREEMPTION) if needs_preemption else None
+            verdict.end()
         finally:  # also if the process ends while a step is taken
-            for info, placed, nominated in reversed(assumed):
-                self._revert(info, placed, nominated)
+            self._revert_all(assumed)
         return result
 
-    def _schedule(self, info: QueuedPodInfo, placement: Placement) -> GroupSteps[PodResult]:
+    def _attempt(self, result: GroupResult) -> GroupAttempt:
+        group = self.scheduler.cache.groups.get(self.group.key)
+        return GroupAttempt(
+            profile=self.profile,
+            group=self.group,
+            state=self._state,
+            scheduled=0 if group is None else group.scheduled_count,
+            plugin_failures=self.scheduler.plugin_failures,
+            tries_all=self.tries_all,
+            result=result,
+        )
+
+    def _schedule(self, info: QueuedPodInfo, placement: Placement, verdict: GroupVerdict) -> GroupSteps[PodResult]:
         """Find a node for one pod and assume it there."""
         failed: SchedulingFailure | None = None
         decision = yield from self._decide(info, placement.node_names)
         if isinstance(decision, SchedulingFailure):
             failed = decision
-            if self._post_filters and failed.diagnosis is not None and self.profile.post_filter:
+            calls = self._post_filters and verdict.calls_post_filter
+            if calls and failed.diagnosis is not None and self.profile.post_filter:
                 self.scheduler.measurements.post_filters += 1
                 failed = yield from post_filter_steps(self.profile, info.pod, failed, self.scheduler.plugin_failures)
             if not failed.nominated_node_name:
                 return PodResult(info, failed=failed)
             state = decision.state if decision.state is not None else CycleState(is_trial=True)
             decision = ScheduleResult(failed.nominated_node_name, state, 0, 0, self.profile)
-        reserved = self._assume(info.pod, decision)
+        reserved = self._assume(info.pod, decision, verdict)
         if isinstance(reserved, SchedulingFailure):
             return PodResult(info, failed=reserved)
         return PodResult(info, decision, failed, reserved)
@@ -284,14 +323,14 @@ class PodGroupCycle:
         with scheduler.trial():
             return scheduler.select_host_among(info, feasible, left, placement=only)
 
-    def _assume(self, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
+    def _assume(self, pod: Pod, placed: ScheduleResult, verdict: GroupVerdict) -> PermitWait | SchedulingFailure | None:
         try:
             self.scheduler.assume(pod, placed)
         except CacheError as problem:
             return SchedulingFailure(failure(problem))
         self.scheduler.queue.nominator.delete(pod.uid)
         self._hide_terms(pod, placed.node_name)
-        outcome = reserve_and_permit(self.profile, pod, placed)
+        outcome = verdict.reserve(pod, placed)
         if isinstance(outcome, SchedulingFailure):
             self.scheduler.unreserve_and_forget(pod, placed)
             self.scheduler.cache.table.unlisted_pods.pop(pod.uid, None)
@@ -307,6 +346,10 @@ class PodGroupCycle:
         if unlisted is not None:
             table.unlisted_pods[pod.uid] = unlisted
 
+    def _revert_all(self, assumed: Sequence[tuple[QueuedPodInfo, ScheduleResult, str | None]]) -> None:
+        for info, placed, nominated in reversed(assumed):
+            self._revert(info, placed, nominated)
+
     def _revert(self, info: QueuedPodInfo, placed: ScheduleResult, nominated: str | None) -> None:
         self.scheduler.cache.table.unlisted_pods.pop(info.uid, None)
         try:
@@ -317,6 +360,16 @@ class PodGroupCycle:
             placed.state.is_trial = False
         if nominated is not None:
             self.scheduler.queue.nominator.add(info.pod, nominated)
+
+
+def _at_once(steps: GroupSteps[T]) -> T:
+    """The outcome of steps of which none asks for anything."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            outcome: T = stop.value
+            return outcome
 
 
 def in_order(infos: Iterable[QueuedPodInfo]) -> list[QueuedPodInfo]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, evolve, field, frozen
 
@@ -84,6 +84,10 @@ class GroupResult:
     """In the order of the attempt; of a group that failed there can be fewer than it has."""
     waiting_on_preemption: bool = False
     """Unschedulable until victims have left."""
+    nominations: Mapping[str, str] | None = None
+    """While it waits on a preemption for the whole group: UID → node, where its pods will fit; others keep theirs."""
+    tells_members: bool = False
+    """Whether pods that fit are told why the group is not scheduled, and not only what permit has said."""
     placement: Placement = field(factory=Placement)
     shortage: str = ""
     """What the first pod lacked that fits nowhere; empty if all pods fit."""
@@ -96,6 +100,14 @@ class GroupResult:
     def is_error(self) -> bool:
         """Whether it failed, as opposed to having been rejected."""
         return self.status is not None and not self.status.is_rejected
+
+
+def completed(result: GroupResult, infos: Sequence[QueuedPodInfo]) -> GroupResult:
+    """*result*, not a success, with the status of the group for each pod of *infos* that was not tried."""
+    assert result.status is not None
+    untried = infos[len(result.pods) :]
+    failed = SchedulingFailure(result.status, nominated_node_name=None)
+    return evolve(result, pods=[*result.pods, *(PodResult(info, failed=failed) for info in untried)])
 
 
 @frozen(eq=False)
@@ -133,15 +145,19 @@ def outcomes(infos: list[QueuedPodInfo], result: GroupResult) -> Iterator[PodToB
             elif pod.failed is not None:
                 yield PodToRequeue(info, pod.failed)
         else:
-            yield PodToRequeue(info, _why(group, result, pod))
+            yield PodToRequeue(info, _why(info, group, result, pod))
 
 
-def _why(group: Status, result: GroupResult, pod: PodResult | None) -> SchedulingFailure:
+def _why(info: QueuedPodInfo, group: Status, result: GroupResult, pod: PodResult | None) -> SchedulingFailure:
     """Why the pod of a group that is not scheduled is not."""
     failed = None if pod is None else pod.failed
     if result.is_error:
         is_own = failed is not None and not failed.status.is_rejected
         return evolve(failed, nominated_node_name="") if failed is not None and is_own else SchedulingFailure(group)
+    if result.nominations is not None:
+        known = result.nominations.get(info.uid)
+        own = failed or SchedulingFailure(group, nominated_node_name=None)
+        return own if known is None else evolve(own, nominated_node_name=known)
     if pod is None:
         return SchedulingFailure(group, nominated_node_name=None)
     if pod.placed is None or (failed is not None and result.waiting_on_preemption):
@@ -149,4 +165,4 @@ def _why(group: Status, result: GroupResult, pod: PodResult | None) -> Schedulin
         return failed
     if result.waiting_on_preemption:
         return SchedulingFailure(group, nominated_node_name=pod.placed.node_name)
-    return SchedulingFailure(group_unschedulable(pod.permit_message))
+    return SchedulingFailure(group_unschedulable(group.message if result.tells_members else pod.permit_message))

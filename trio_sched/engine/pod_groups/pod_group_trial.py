@@ -75,3 +75,7 @@ class PodGroupTrial:
         if result.status is None:
             self.places = {pod.info.uid: pod.placed.node_name for pod in result.pods if pod.placed is not None}
         return result.status
+
+    def still_fits(self) -> bool:
+        """Whether the pods fit where they were placed when the group fit last."""
+        return self.cycle.fits_at(self.places)

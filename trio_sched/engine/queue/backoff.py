@@ -1,8 +1,10 @@
 """How long a pod that failed has to wait: pure arithmetic on times."""
 
+from __future__ import annotations
+
 import math
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 
 @frozen
@@ -16,6 +18,10 @@ class Backoff:
     initial_seconds: float = 1.0
     max_seconds: float = 10.0
     align_to_window: bool = True
+
+    def for_pods(self, count: int) -> Backoff:
+        """The waits of a group of *count* pods: the longest grows with the square root of *count*."""
+        return evolve(self, max_seconds=self.max_seconds * math.sqrt(count))
 
     def duration(self, failure_count: int) -> float:
         """The wait after that many failures in a row."""

@@ -21,7 +21,7 @@ ASSIGNED_POD_UPDATE = ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE)
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
-
+POD_GROUP_ADD = ClusterEvent(Resource.POD_GROUP, Action.ADD)
 SCHEDULE_ATTEMPT_FAILURE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ScheduleAttemptFailure")
 BACKOFF_COMPLETE = ClusterEvent(Resource.WILDCARD, Action.ALL, "BackoffComplete")
 POP_FROM_BACKOFF = ClusterEvent(Resource.WILDCARD, Action.ALL, "PopFromBackoffQ")
@@ -51,6 +51,7 @@ class PodEvents:
     added: ClusterEvent = field(init=False)
     updated: ClusterEvent = field(init=False)
     """One changed that was in no queue."""
+    deleted: ClusterEvent = field(init=False)
     added_label: str = field(init=False)
     updated_label: str = field(init=False)
     deleted_label: str = field(init=False)
@@ -63,6 +64,10 @@ class PodEvents:
     def _make_updated(self) -> ClusterEvent:
         return ClusterEvent(self.other, Action.UPDATE)
 
+    @deleted.default
+    def _make_deleted(self) -> ClusterEvent:
+        return ClusterEvent(self.other, Action.DELETE)
+
     @added_label.default
     def _make_added_label(self) -> str:
         return self.added.label
@@ -73,7 +78,7 @@ class PodEvents:
 
     @deleted_label.default
     def _make_deleted_label(self) -> str:
-        return ClusterEvent(self.other, Action.DELETE).label
+        return self.deleted.label
 
 
 POD_EVENTS: Final = PodEvents()

@@ -26,6 +26,9 @@ def find_queued(queue: SchedulingQueue, pod: Pod) -> tuple[QueuedPodInfo | None,
     info = queue.backing_off.get(pod.key)
     if info is not None:
         return info, QueueState.BACKOFF
+    info = queue.pending.get(pod.key)
+    if info is not None:  # it is tried as soon as the attempt of its group is over
+        return info, QueueState.ACTIVE
     return queue.popped.get(pod.uid), QueueState.IN_FLIGHT
 
 

@@ -30,12 +30,21 @@ class QueueCounters:
 
     incoming: Counter[tuple[str, str]] = field(factory=Counter)
     """(queue, event) → pods that entered."""
+    incoming_members: Counter[tuple[str, str]] = field(factory=Counter)
+    """Those of *incoming* that entered as part of a group, from 1.37 on."""
+    incoming_groups: Counter[tuple[str, str]] = field(factory=Counter)
+    """(queue, event) → groups that entered, from 1.37 on."""
     unschedulable: Counter[tuple[str, str]] = field(factory=Counter)
     """(plugin, profile) → pods that it keeps from being scheduled."""
     flushed: int = 0
     """Pods that have waited for an event too long, and were moved without one."""
     scheduled_after_flush: int = 0
     """Pods that were bound after no event had moved them: their plugins' hints miss something."""
+
+    def reset_incoming(self) -> None:
+        """Forget what has entered."""
+        for counted in (self.incoming, self.incoming_members, self.incoming_groups):
+            counted.clear()
 
 
 @define(eq=False)

@@ -12,6 +12,7 @@ from trio_sched.engine.hooks.hook_failure import HookFailed, raised
 from trio_sched.engine.hooks.plugin_calls import call_queue_sort
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.verdicts import QueuedPod
 
 
@@ -22,10 +23,11 @@ class QueueSort:
     hook: BoundHook
     plugin_failures: PluginFailures
 
-    def assign_key(self, info: QueuedPodInfo) -> None:
-        """Call the plugin for *info*; after a failure its key is a substitute."""
+    def assign_key(self, info: QueuedPodInfo, pod: Pod | None = None) -> None:
+        """Call the plugin for *info*, or for *pod* in its place; after a failure its key is a substitute."""
+        queued = QueuedPod(pod or info.pod, info.timestamp, info.attempts)
         try:
-            info.sort_key = False, call_queue_sort(self.hook, QueuedPod(info.pod, info.timestamp, info.attempts))
+            info.sort_key = False, call_queue_sort(self.hook, queued)
         except HookFailed as failed:
             self.plugin_failures.add(failed, info.key)
             info.sort_key = _substitute_key(info)

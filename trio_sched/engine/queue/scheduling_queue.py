@@ -84,6 +84,8 @@ class SchedulingQueue:
     in_flight: InFlight = field(factory=InFlight)
     popped: dict[str, QueuedPodInfo] = field(factory=dict)
     """By UID: pods that were popped, until they are requeued, have a node, or are gone."""
+    pending: dict[str, QueuedPodInfo] = field(factory=dict)
+    """By ``namespace/name``: pods of groups that are being scheduled without them, from 1.37 on; see `GroupQueue`."""
     retries: RetryTimers = field(factory=RetryTimers)
     """When plugins want pods to be tried again."""
     nominates_gated: bool = False
@@ -186,6 +188,12 @@ class SchedulingQueue:
         """Whether `pop` would return a pod now."""
         return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off.pod_backoff_q) > 0)
 
+    @property
+    def needs_backoff_timer(self) -> bool:
+        """Whether there are pods in backoff that `pop` does not take before it is over."""
+        stays = self.backing_off.pod_error_backoff_q if self.pop_from_backoff else self.backing_off
+        return len(stays) > 0
+
     def next_backoff_check(self) -> float:
         """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
         return self.backing_off.next_check()
@@ -204,10 +212,22 @@ class SchedulingQueue:
             "gated": gated,
         }
 
+    def entity_sizes(self) -> dict[tuple[str, str], int]:
+        """How many entities are in each part of the queue: (part, ``pod``) → number; see `GroupQueue`."""
+        return {(part, "pod"): size for part, size in self.sizes().items()}
+
+    def incoming_entities(self) -> dict[tuple[str, str, str], int]:
+        """(queue, event, ``pod``) → entities that entered; see `GroupQueue`."""
+        return {(*where, "pod"): count for where, count in self.counters.incoming.items()}
+
     def find(self, key: str) -> QueuedPodInfo | None:
         """The pod called *key*, wherever it waits."""
         return (
-            self.active.get(key) or self.unschedulable.get(key) or self.backing_off.get(key) or self.set_aside.get(key)
+            self.active.get(key)
+            or self.unschedulable.get(key)
+            or self.backing_off.get(key)
+            or self.set_aside.get(key)
+            or self.pending.get(key)
         )
 
     def nominated_pods(self, node_name: str) -> list[QueuedPodInfo | Pod]:
@@ -277,6 +297,9 @@ class SchedulingQueue:
         if info is not None:
             self._count(info, -1)
 
+    def pod_group_added(self, key: str, *, now: float) -> None:
+        """The group called *key* is there; pods do not wait for it here, see `GroupQueue`."""
+
     # --- being scheduled --------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPodInfo | None:
@@ -336,6 +359,9 @@ class SchedulingQueue:
     def done(self, uid: str) -> None:
         """The attempt is over: events from now on do not concern it."""
         self.in_flight.done(uid)
+
+    def finish_group(self, key: str, *, is_scheduled: bool, now: float) -> None:
+        """The attempt of the group called *key* is over; its pods have come back by themselves, see `GroupQueue`."""
 
     def add_unschedulable(self, info: QueuedPodInfo, *, now: float) -> None:
         """Requeue a popped pod; its plugin sets say which plugins rejected it (none: it failed).
@@ -484,10 +510,9 @@ class SchedulingQueue:
 
     def sort_again(self) -> None:
         """Ask the queue_sort plugin again for the keys of all pods that wait their turn."""
-        order = self._order()
         for heap in (self.active, self.set_aside, self.backing_off.pod_backoff_q):
             for info in heap:
-                order.assign_key(info)
+                self._assign_key(info)
             heap.sort_again()
 
     def replace_backoff(self, backoff: Backoff) -> None:
@@ -592,11 +617,14 @@ class SchedulingQueue:
 
     def _set_signature_and_sort_key(self, info: QueuedPodInfo) -> None:
         self._sign_if_changed(info)
-        self._order().assign_key(info)
+        self._assign_key(info)
 
     def _sign_if_changed(self, info: QueuedPodInfo) -> None:
         if info.signature is None and self._sign_pod is not None:
             self._sign_pod(info)
+
+    def _assign_key(self, info: QueuedPodInfo) -> None:
+        self._order().assign_key(info)
 
     def _order(self) -> QueueSort:
         assert self._queue_sort is not None, "install_profiles comes first"

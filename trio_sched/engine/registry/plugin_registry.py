@@ -34,6 +34,7 @@ from trio_sched.plugin_api.api_version import API_VERSION, offers_api, read_api_
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import (
     ASYNC_HOOKS,
+    FORMER_POINT_OF_HOOK,
     HOOK_NAMES,
     POINT_OF_HOOK,
     PROJECT,
@@ -220,7 +221,10 @@ def hooks_of(plugin: PluginClass) -> list[str]:
 
 def points_of(plugin: PluginClass) -> frozenset[str]:
     """The extension points (as in the configuration file, in snake case) that *plugin* extends."""
-    return frozenset(POINT_OF_HOOK[hook] for hook in hooks_of(plugin) if hook in POINT_OF_HOOK)
+    hooks = hooks_of(plugin)
+    return frozenset(
+        points[hook] for points in (POINT_OF_HOOK, FORMER_POINT_OF_HOOK) for hook in hooks if hook in points
+    )
 
 
 def _is_marked(plugin: PluginClass, name: str) -> bool:

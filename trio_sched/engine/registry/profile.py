@@ -27,7 +27,13 @@ from trio_sched.engine.registry.plugin_registry import PluginRegistry, check_att
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
-from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, HOOK_NAMES, PROJECT, ExtensionPoints
+from trio_sched.plugin_api.extension_points import (
+    ASYNC_HOOKS,
+    FORMER_POINT_OF_HOOK,
+    HOOK_NAMES,
+    PROJECT,
+    ExtensionPoints,
+)
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Domain, Input
 
@@ -55,6 +61,8 @@ class Profile:
     unreserve: tuple[BoundHook, ...]
     permit: tuple[BoundHook, ...]
     placement_generate: tuple[BoundHook, ...]
+    placement_feasible: tuple[BoundHook, ...]
+    """The hook of every plugin that has it."""
     placement_score: tuple[ScoreHook, ...]
     pod_group_post_filter: tuple[BoundHook, ...]
     pre_bind_pre_flight: tuple[BoundHook, ...]
@@ -281,6 +289,7 @@ def build_profile(
             normalize=bound(plugin, "normalize_placement_score"),
         )
 
+    of_groups = "pod_group_post_filter"
     rejector_plugins = {
         p for point in ("pre_enqueue", "pre_filter", "filter", "reserve", "permit") for p in selected.get(point, ())
     }
@@ -299,8 +308,11 @@ def build_profile(
         unreserve=at_point("reserve", "unreserve")[::-1],
         permit=at_point("permit"),
         placement_generate=at_point("placement_generate"),
+        placement_feasible=for_every_plugin("placement_feasible"),
         placement_score=tuple(placement_score_hook(ref.name, ref.weight) for ref in points.get("placement_score", ())),
-        pod_group_post_filter=at_point("post_filter", "pod_group_post_filter"),
+        pod_group_post_filter=at_point(
+            of_groups if of_groups in points else FORMER_POINT_OF_HOOK[of_groups], of_groups
+        ),
         pre_bind_pre_flight=at_point("pre_bind", "pre_bind_pre_flight"),
         pre_bind=at_point("pre_bind"),
         bind=at_point("bind"),

@@ -41,7 +41,7 @@ from trio_sched.engine.hooks.plugin_calls import (
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo
+from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PlacementProgress, PodGroupInfo
 from trio_sched.plugin_api.status import Status, unschedulable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -118,6 +118,9 @@ def _call_group_hooks(profile: Profile, columns: NodeColumns, waiting: Pod) -> N
     group, state = PodGroupInfo(waiting.namespace, GROUP_NAME, (waiting,)), CycleState()
     for hook in profile.placement_generate:
         call_placement_generate(hook, group, columns, state)
+    for hook in profile.placement_feasible:
+        for scheduled in (0, 1):
+            call_status_hook(hook, group, PlacementProgress(scheduled, 1 - scheduled), state)
     names = columns.names[:1]
     assigned = PlacementAssignments(Placement(), columns, tuple((waiting, name) for name in names))
     for scorer in profile.placement_score:
@@ -144,6 +147,10 @@ class _NothingHelps:
     def run(self) -> Status | None:
         """It does not fit."""
         return unschedulable("no room")
+
+    def still_fits(self) -> bool:
+        """It never has."""
+        return False
 
 
 def _explanation_problems(

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from trio_sched.daemon.metrics.families.families import BETA, STABLE, Family, Type
-from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS, BINDING_CONDITION_BUCKETS, SLI_BUCKETS
+from trio_sched.daemon.metrics.recorder import (
+    ATTEMPT_BUCKETS,
+    BINDING_CONDITION_BUCKETS,
+    EXECUTION_BUCKETS,
+    SLI_BUCKETS,
+)
 from trio_sched.engine.hooks.histogram import exponential_buckets
 from trio_sched.engine.hooks.measurements import PLUGIN_BUCKETS, POINT_BUCKETS
 
@@ -117,6 +122,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule because they are gated.",
         ("queue",),
         stability=STABLE,
+        note="From 1.37 on with GenericWorkload also pending, pods that came while their group was scheduled, and incomplete, those whose group does not exist.",
     ),
     Family(
         "scheduler_permit_wait_duration_seconds",
@@ -290,7 +296,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of queued entities by queue and type.",
         ("queue", "type"),
         since=(1, 37),
-        note="All of them are of the type pod.",
+        note="With GenericWorkload groups of pods are of the type podgroup, and their pods are not counted.",
     ),
     Family(
         "scheduler_queue_incoming_entities_total",
@@ -298,7 +304,33 @@ SCHEDULER_FAMILIES: Final = (
         "Number of entities added to scheduling queues by event, queue and type.",
         ("event", "queue", "type"),
         since=(1, 37),
-        note="All of them are of the type pod.",
+        note="With GenericWorkload groups of pods are of the type podgroup, and their pods are not counted.",
+    ),
+    Family(
+        "scheduler_preemption_execution_duration_seconds",
+        Type.HISTOGRAM,
+        "Duration in seconds for preempting the target preemption victims. With async preemption enabled, preemption execution does not block the scheduling of other pods.",
+        ("preemptor", "result"),
+        buckets=EXECUTION_BUCKETS,
+        gates=("GenericWorkload",),
+        since=(1, 37),
+    ),
+    Family(
+        "scheduler_workload_preemption_attempts_total",
+        Type.COUNTER,
+        "Total preemption attempts initiated by workload (including pod groups) in the cluster till now.",
+        ("result",),
+        gates=("GenericWorkload",),
+        since=(1, 37),
+        note="Calls of pod_group_post_filter.",
+    ),
+    Family(
+        "scheduler_workload_preemption_victims",
+        Type.HISTOGRAM,
+        "Number of pod preemption victims caused by workload preemption.",
+        buckets=exponential_buckets(1, 2, 11),
+        gates=("GenericWorkload",),
+        since=(1, 37),
     ),
     Family(
         "scheduler_dra_bindingconditions_allocations_total",

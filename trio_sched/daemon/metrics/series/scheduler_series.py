@@ -42,6 +42,7 @@ POINTS: Final = {
     "unreserve": "Unreserve",
     "permit": "Permit",
     "placement_generate": "PlacementGenerate",
+    "placement_feasible": "PlacementFeasible",
     "placement_score": "PlacementScore",
     "normalize_placement_score": "PlacementScoreExtensionNormalize",
     "pod_group_post_filter": "PostFilter",
@@ -102,6 +103,9 @@ def attempts(recorder: MetricRecorder, measurements: Measurements) -> Collected:
     yield _histograms("scheduler_dra_bindingconditions_wait_duration_seconds", waits)
     yield _histograms("scheduler_preemption_goroutines_duration_seconds", recorder.preemptions)
     yield _totals("scheduler_preemption_goroutines_execution_total", recorder.preemptions)
+    yield _histograms("scheduler_preemption_execution_duration_seconds", recorder.executions)
+    yield _counts("scheduler_workload_preemption_attempts_total", ("result",), recorder.workload_preemptions)
+    yield "scheduler_workload_preemption_victims", [((), recorder.workload_victims)]
 
 
 def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) -> Collected:
@@ -176,8 +180,8 @@ def queue(queue: SchedulingQueue) -> Collected:
     counters = queue.counters
     yield "scheduler_pending_pods", [((name,), float(size)) for name, size in queue.sizes().items()]
     yield _counts("scheduler_queue_incoming_pods_total", ("queue", "event"), counters.incoming)
-    yield "scheduler_queued_entities", [((name, "pod"), float(size)) for name, size in queue.sizes().items()]
-    incoming = {(*where, "pod"): count for where, count in counters.incoming.items()}
+    yield "scheduler_queued_entities", [(key, float(size)) for key, size in queue.entity_sizes().items()]
+    incoming = queue.incoming_entities()
     yield _counts("scheduler_queue_incoming_entities_total", ("queue", "event", "type"), incoming)
     yield _counts("scheduler_unschedulable_pods", ("plugin", "profile"), counters.unschedulable)
     in_flight: list[Series] = [(("PodPopped",), float(len(queue.in_flight)))]

@@ -65,7 +65,7 @@ class Sources:
         self.shows_information = False
         self.scheduler.measurements.reset()
         self.scheduler.plugin_failures.totals.clear()
-        self.scheduler.queue.counters.incoming.clear()
+        self.scheduler.queue.counters.reset_incoming()
         self.recorder.reset()
         for pool in self.pools.values():
             pool.times.reset()

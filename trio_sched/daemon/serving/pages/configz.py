@@ -58,6 +58,7 @@ _ORDERS: Final = {
         "multiPoint",
         "placementGenerate",
         "placementScore",
+        "podGroupPostFilter",
     ),
     "pluginConfig": ("name", "args"),
     "args": ("kind", "apiVersion"),

@@ -51,6 +51,7 @@ class QueuePages:
             "backoff": await listed(backoff.pod_backoff_q, lambda info: _queued(info, now)),
             "errorBackoff": await listed(backoff.pod_error_backoff_q, lambda info: _queued(info, now)),
             "unschedulable": await listed(queue.unschedulable.values(), lambda info: _queued(info, now)),
+            "pending": await listed(queue.pending.values(), lambda info: _queued(info, now)),
             "waitingOnPermit": await listed(
                 self._on_permit(), lambda one: {**_queued(one[0], now), **waits_on_permit(one[1], now)}
             ),
@@ -109,6 +110,7 @@ class QueuePages:
         yield "backoff", queue.backing_off.pod_backoff_q.get(key)
         yield "errorBackoff", queue.backing_off.pod_error_backoff_q.get(key)
         yield "unschedulable", queue.unschedulable.get(key)
+        yield "pending", queue.pending.get(key)
         yield "inFlight", None if pod is None else queue.popped.get(pod.uid)
 
 
