@@ -11,6 +11,7 @@ from contrib.benchmarks import (
     churn,
     counting,
     engine,
+    explanations,
     live_page,
     path,
     plugin_costs,
@@ -54,6 +55,7 @@ BENCHES: dict[str, Callable[[Options], Iterator[Figure]]] = {
     "watch": lambda _: watch.run(),
     "preemption": lambda options: preemption.run(options.nodes, options.pods),
     "churn": lambda options: churn.run(options.nodes),
+    "explanations": lambda options: explanations.run(options.nodes),
     "live-page": lambda options: live_page.run(options.nodes),
     "plugins": lambda _: plugin_costs.run(),
     "recording": lambda options: recording.run(options.pods or recording.PODS, options.constraint),
@@ -67,7 +69,12 @@ RESULTS = Path(__file__).parent / "results"
 @click.argument("benches", nargs=-1, type=click.Choice([*BENCHES, REAL]))
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the figures to this file as well.")
 @click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Run the path bench on this cluster.")
-@click.option("--nodes", multiple=True, type=int, help="Cluster sizes of start, preemption, churn, live-page and path.")
+@click.option(
+    "--nodes",
+    multiple=True,
+    type=int,
+    help="Cluster sizes of start, preemption, churn, explanations, live-page and path.",
+)
 @click.option("--pods", type=int, help="Pods of path, preemptors of preemption.")
 @click.option(
     "--constraint",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.scheduler_process import SchedulerProcess
+from contrib.benchmarks.scheduler_process import SchedulerProcess, free_port
 from contrib.benchmarks.simulated_cluster import TIMEOUT_SECONDS, SimulatedCluster, simulated_cluster
 
 NODES = 5_000
@@ -78,7 +78,7 @@ def run(node_counts: Sequence[int] = ()) -> Iterator[Figure]:
         with simulated_cluster() as cluster:
             cluster.ask("create_nodes", count=nodes)
             cluster.ask("create_running_pods", count=nodes * PODS_PER_NODE)
-            port = _free_port()
+            port = free_port()
             flags = (f"--secure-port={port}", "--bind-address=127.0.0.1", "--authorization-always-allow-paths=/ui*")
             with cluster.scheduler(*flags) as scheduler:
                 scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
@@ -121,9 +121,3 @@ def _cpu_of_seconds(scheduler: SchedulerProcess) -> float:
     before = scheduler.cpu_seconds()
     time.sleep(SECONDS)
     return scheduler.cpu_seconds() - before
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port

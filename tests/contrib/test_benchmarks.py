@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from contrib.benchmarks import (
     churn,
     engine,
+    explanations,
     live_page,
     path,
     plugin_costs,
@@ -34,6 +35,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "DRY_RUN_NODES", 20)
     monkeypatch.setattr(churn, "SECONDS", 0.2)
     monkeypatch.setattr(live_page, "SECONDS", 0.3)
+    monkeypatch.setattr(explanations, "SECONDS", 0.3)
+    monkeypatch.setattr(explanations, "PAUSE_SECONDS", 0.05)
     monkeypatch.setattr(live_page, "SETTLING_SECONDS", 1.5)
 
 
