@@ -27,10 +27,10 @@ without its gate GangScheduling, and as that of 1.36 does it; the log says so wh
 
 | API server | resource claims | device taint rules | pod groups | mixed scenarios |
 | --- | --- | --- | --- | --- |
-| 1.31 | `v1alpha3` | not served | not served | yes, and upgraded to 1.33 |
-| 1.32 | `v1beta1` | not served | not served | the simulator only |
-| 1.33 | `v1beta2` | `v1alpha3` | not served | yes |
-| 1.34 | `v1` | `v1alpha3` | not served | yes, and upgraded to 1.36 |
+| 1.31 | `v1alpha3` | not served | not served | yes, and upgraded to 1.32 and 1.33 |
+| 1.32 | `v1beta1` | not served | not served | yes, and upgraded to 1.33 |
+| 1.33 | `v1beta2` | `v1alpha3` | not served | yes, and upgraded to 1.34 |
+| 1.34 | `v1` | `v1alpha3` | not served | yes, and upgraded to 1.35 and 1.36 |
 | 1.35 | `v1` | `v1alpha3` | not served | yes, and upgraded to 1.36 |
 | 1.36 | `v1` | `v1beta2` | `v1alpha2` | yes, and the same answers by kube-scheduler 1.36.2 |
 | 1.37 | `v1` | `v1` | `v1beta1` | the simulator only |
