@@ -82,7 +82,7 @@ def run(node_counts: Sequence[int] = ()) -> Iterator[Figure]:
                 scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
                 cluster.ask("create_pods", count=10, type=_TYPE)
                 scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
-                yield from _measure(cluster, Asker(port, f"pod-{running + 9}"), f"{nodes:,} nodes, {running:,} pods")
+                yield from _measure(cluster, Asker(port, f"pod-{running + 9:06}"), f"{nodes:,} nodes, {running:,} pods")
 
 
 def _measure(cluster: SimulatedCluster, asker: Asker, case: str) -> Iterator[Figure]:

@@ -109,6 +109,13 @@ def test_churn_costs_something_per_update() -> None:
     assert 0 < figures["creation to bind, p50"] <= figures["creation to bind, p99"]
 
 
+def test_a_running_scheduler_explains_a_pod_while_others_are_bound() -> None:
+    figures = {figure.name: figure.value for figure in explanations.run((20,))}
+    assert figures["answers"] >= 1
+    assert 0 < figures["median time of an answer"] < 60
+    assert figures["p99 of time to bind, somebody asks"] > 0
+
+
 def test_readers_of_the_live_page_get_a_snapshot_and_what_follows() -> None:
     figures = {figure.name: figure.value for figure in live_page.run((20,))}
 
