@@ -101,6 +101,7 @@ class DynamicResources:
         "ResourceClaim": ("create", "delete", "patch"),
         "ResourceClaim/status": ("patch",),
         "ResourceClaim/binding": ("patch",),
+        "Pod/status": ("patch",),
     }
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:

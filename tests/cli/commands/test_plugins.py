@@ -44,7 +44,7 @@ def test_built_in_plugins_are_listed_like_all_others(install_plugin: InstallPlug
         "extensionPoints": ["preEnqueue", "permit"],
         "hooks": ["pre_enqueue", "permit"],
         "requiresApi": None,
-        "api": "1.1",
+        "api": "1.2",
         "watches": [],
         "writes": {},
         "dependsOn": None,
@@ -106,8 +106,8 @@ def test_what_a_class_declares_is_listed(install_plugin: InstallPlugin, capsys: 
     ("version", "error"),
     [
         ("2.0", "install a trio-sched with plugin API 2.0, or a release of the plugin for API 1"),
-        ("1.7", "with plugin API 1.1: install a trio-sched with plugin API 1.7"),
-        ("one", """its requires_api must be "major.minor", '1.1' for instance; it is 'one'"""),
+        ("1.7", "with plugin API 1.2: install a trio-sched with plugin API 1.7"),
+        ("one", """its requires_api must be "major.minor", '1.2' for instance; it is 'one'"""),
     ],
 )
 def test_a_plugin_of_another_api_is_refused_in_one_line(
@@ -122,7 +122,7 @@ def test_a_plugin_of_another_api_is_refused_in_one_line(
 
 def test_a_plugin_that_imports_what_a_newer_api_has_is_told_so(install_plugin: InstallPlugin, capsys: Capture) -> None:
     install_plugin("Good", "from trio_sched.plugin_api import NotYetThere")
-    assert "It may need a newer plugin API than 1.1" in listed(capsys)["Good"]["error"]
+    assert "It may need a newer plugin API than 1.2" in listed(capsys)["Good"]["error"]
 
 
 def test_the_schema_of_arguments_is_printed(install_plugin: InstallPlugin, capsys: Capture) -> None:

@@ -1,3 +1,4 @@
+import weakref
 from random import Random
 
 from trio_sched.engine.queue.pod_heap import PodHeap
@@ -66,3 +67,12 @@ def test_it_pops_in_the_order_of_a_sorted_list_after_any_operations() -> None:
             del model[first.key]
         assert len(pods) == len(model)
     assert list(pods) == sorted(model.values(), key=lambda each: each.sort_key)
+
+
+def test_a_heap_without_pods_keeps_none_of_those_that_were_removed() -> None:
+    pods, removed = heap(), info("a", 1)
+    pods.push(removed)
+    pods.remove(removed.key)
+    kept = weakref.ref(removed)
+    del removed
+    assert kept() is None

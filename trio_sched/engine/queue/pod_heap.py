@@ -84,7 +84,9 @@ class PodHeap:
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._entries):
+        if not self._entries:  # nobody would skip what is left
+            self._heap.clear()
+        elif len(self._heap) > 64 and len(self._heap) > 4 * len(self._entries):
             self._heapify()
         return entry[2]
 
