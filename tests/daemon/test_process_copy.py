@@ -83,3 +83,9 @@ async def test_no_process_and_no_file_is_left() -> None:
     assert len(os.listdir("/proc/self/fd")) <= len(before)
     with pytest.raises(ChildProcessError):
         await trio.to_thread.run_sync(os.waitpid, -1, os.WNOHANG)
+
+
+async def test_the_copy_leaves_scarce_processors_to_the_scheduler() -> None:
+    before = os.nice(0)
+    assert int(await run_in_copy(lambda: str(os.nice(0)).encode(), timeout_seconds=20)) > before
+    assert os.nice(0) == before

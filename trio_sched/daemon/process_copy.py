@@ -22,6 +22,8 @@ _CHUNK: Final = 1 << 16
 _MAX_RESULT: Final = 64 << 20
 _LAST_FILE: Final = 1 << 16
 """Descriptors below this one are closed in the copy."""
+_NICENESS: Final = 10
+"""Where processors are scarce, whoever asks waits, and not the pods."""
 
 
 class CopyFailed(TrioSchedError):
@@ -83,6 +85,7 @@ def _fork() -> int:
 def _run(function: Callable[[], bytes], writing: int) -> NoReturn:
     """The life of the copy."""
     try:
+        os.nice(_NICENESS)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
