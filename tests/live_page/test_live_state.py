@@ -73,6 +73,7 @@ async def test_a_node_is_shown_with_its_shares_marks_and_names() -> None:
             "memory": 250,
             "pods": 1,
             "pod_limit": 110,
+            "evicted": 0,
             "example.com/gpu": None,
         }
         assert (b["flags"], b["zone"], b["pool"]) == (7, "", "")
@@ -82,6 +83,24 @@ async def test_a_node_is_shown_with_its_shares_marks_and_names() -> None:
         assert (summary["cpu"], summary["pods"]) == ([500, 10_000], [2, 330])
         assert summary["configuration"]["name"] == "defaults"
         assert {one["kind"]: one["state"] for one in summary["watches"]}["Pod"] == "fresh"
+
+
+async def test_evicted_pods_are_told_from_others_that_leave() -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=2)]) as cluster:
+        await cluster.create(pod("victim", cpu="2", node_name="a"))
+        await cluster.create(pod("other", cpu="2", node_name="b", priority=100))
+        await cluster.create(pod("preemptor", cpu="2", priority=10))
+        await cluster.settle()
+        cluster.assert_scheduled("preemptor", on="a")
+        await cluster.delete(pod("other"), grace_seconds=0)
+        await cluster.settle()
+        state = state_of(cluster)
+        refresh(state)
+        assert {name: shown["evicted"] for name, shown in snapshot(state).nodes().items()} == {"a": 1, "b": 0}
+        await cluster.delete(node("a"))
+        await cluster.settle()
+        assert cluster.scheduler.assembly is not None
+        assert dict(cluster.scheduler.assembly.scheduler.cache.evictions) == {}
 
 
 async def test_devices_of_drivers_are_shown_as_they_are_allocated() -> None:

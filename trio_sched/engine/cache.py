@@ -13,6 +13,7 @@ Columns follow every step, so the next pod is decided on what is true now.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, KeysView
 from itertools import islice
 
@@ -72,6 +73,8 @@ class Cache:
     """How many pods are assumed."""
     groups: PodGroupStates = field(factory=PodGroupStates)
     unassigned: UnassignedPods = field(factory=UnassignedPods)
+    evictions: Counter[str] = field(factory=Counter, init=False)
+    """How many pods were evicted from each node that is there, as far as their conditions said so."""
     _pods: dict[str, CachedPod] = field(factory=dict)
     _pods_of_missing_nodes: dict[str, dict[str, PodInfo]] = field(factory=dict)
     """Pods on nodes that do not exist (yet, or any more), by node name."""
@@ -261,6 +264,7 @@ class Cache:
         """
         if name not in self.table.row_of:
             raise CacheError(f"node {name} is not found")
+        self.evictions.pop(name, None)
         pods = self.table.remove_node(name)
         if pods:
             self._pods_of_missing_nodes[name] = {pod_info.pod.uid: pod_info for pod_info in pods}

@@ -28,6 +28,7 @@ _POD_ADDED: Final = ASSIGNED_POD_ADD.label
 _POD_UPDATED: Final = ASSIGNED_POD_UPDATE.label
 _POD_DELETED: Final = ASSIGNED_POD_DELETE.label
 
+_DISRUPTED: Final = "DisruptionTarget"
 _SLICES_CHANGED: Final = ClusterEvent(Resource.RESOURCE_SLICE, Action.UPDATE)
 
 
@@ -187,6 +188,8 @@ class EventHandlers:
                 queue.nomination_ended(known, nominated, now=now)
         if known.node_name:
             self._cache(lambda pod: cache.remove(pod.uid), known)
+            if known.node_name in cache.table.row_of and _is_evicted(known):
+                cache.evictions[known.node_name] += 1
             queue.move_all(ASSIGNED_POD_DELETE, known, None, now=now)
 
     def _assumed_deleted(self, pod: Pod, now: float) -> None:
@@ -277,3 +280,8 @@ def _differ(one: Pod, other: Pod) -> bool:
     """Whether two versions of a pod differ in more than their versions."""
     a, b = one.metadata, other.metadata
     return a.resource_version != b.resource_version and differ(one, other)
+
+
+def _is_evicted(pod: Pod) -> bool:
+    """Whether *pod* was to make way when it was seen last: for another pod, a drained node, a taint."""
+    return any(one.type == _DISRUPTED and one.status == "True" for one in pod.status.conditions or ())

@@ -56,7 +56,7 @@ class LiveState:
 
     def __attrs_post_init__(self) -> None:
         source = self.source
-        self.nodes = NodeRows(source.scheduler.cache.table)
+        self.nodes = NodeRows(source.scheduler.cache.table, source.scheduler.cache.evictions)
         is_elsewhere = source.kind == CLUSTER
         self.causes = Causes(source.scheduler.queue, source.message_of, counts_active=is_elsewhere)
         self.pending = PendingRows(source.scheduler, source.on_permit, self.causes, scheduled_elsewhere=is_elsewhere)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -43,6 +43,8 @@ class NodeRows:
     """Compares the nodes in the table of the cache with what it has returned of them last."""
 
     table: NodeTable
+    evictions: Mapping[str, int]
+    """By the name of a node: how many of its pods were evicted."""
     zones: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_NAMES))
     pools: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_NAMES))
     devices: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_DEVICES))
@@ -161,6 +163,7 @@ class NodeRows:
             "memory": _permille(views.requested[MEMORY_ROW], views.allocatable[MEMORY_ROW]),
             "pods": views.pod_count.copy(),
             "pod_limit": views.allowed_pods.copy(),
+            "evicted": self._evicted(),
         }
         for row, resource in enumerate(self.table.resources.values):
             if not is_extended(resource):
@@ -179,6 +182,11 @@ class NodeRows:
             if name != OTHERS and _device_column(number) not in columns:
                 columns[_device_column(number)] = np.full(len(self.names), NOT_OFFERED, dtype=np.int64)
         return columns
+
+    def _evicted(self) -> Int64Array:
+        if not self.evictions:
+            return np.zeros(len(self.names), dtype=np.int64)
+        return np.fromiter((self.evictions.get(name, 0) for name in self.names), np.int64, len(self.names))
 
     def _listed(self, rows: Int64Array) -> dict[str, list[Any]]:
         return {

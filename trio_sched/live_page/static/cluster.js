@@ -92,13 +92,14 @@ export const QUEUES = ["Active", "Backoff", "Unschedulable", "Gated", "Permit", 
 const MOST_DEVICES = 8;
 const DEVICE_COLUMNS = Array.from({ length: MOST_DEVICES }, (_, i) => `device_${i}`);
 
-/** What changed: `isWhole` all of it, `isLayout` which nodes there are, else `rows` of nodes; `pods` is row -> ±pods. */
+/** What changed: `isWhole` all of it, `isLayout` which nodes there are, else `rows` of nodes; `pods` is row -> ±pods, `evicted` rows. */
 class Change extends Event {
   isWhole = false;
   isLayout = false;
   isPending = false;
   rows = new Set();
   pods = new Map();
+  evicted = new Set();
   born = [];
 
   constructor() {
@@ -108,7 +109,7 @@ class Change extends Event {
 
 /** Sends `change` after each message. */
 export class Cluster extends EventTarget {
-  nodes = new Rows(["zone", "pool", "flags", "cpu", "memory", "pods", "pod_limit", ...DEVICE_COLUMNS], ["name"]);
+  nodes = new Rows(["zone", "pool", "flags", "cpu", "memory", "pods", "pod_limit", "evicted", ...DEVICE_COLUMNS], ["name"]);
   pending = new Rows(["queue", "priority", "since", "attempts", "cause"], ["namespace", "name", "group", "node"]);
   zones = [];
   pools = [];
@@ -123,7 +124,8 @@ export class Cluster extends EventTarget {
   /** Takes a *snapshot*. With *isStep* it follows on what is known, so nodes with more or fewer pods are told. */
   load(snapshot, isStep = false) {
     const before = new Map();
-    if (isStep) for (let row = 0; row < this.nodes.length; row++) before.set(this.nodes.name[row], this.nodes.pods[row]);
+    for (let row = 0; isStep && row < this.nodes.length; row++)
+      before.set(this.nodes.name[row], [this.nodes.pods[row], this.nodes.evicted[row]]);
     const change = new Change();
     change.isWhole = change.isLayout = change.isPending = true;
     this.nodes.clear();
@@ -136,8 +138,9 @@ export class Cluster extends EventTarget {
     this.nodes.add(snapshot.nodes ?? {});
     this.pending.add(snapshot.pending ?? {});
     for (let row = 0; isStep && row < this.nodes.length; row++) {
-      const more = this.nodes.pods[row] - before.get(this.nodes.name[row]);
-      if (more) change.pods.set(row, more);
+      const [pods, evicted] = before.get(this.nodes.name[row]) ?? [];
+      if (this.nodes.pods[row] - pods) change.pods.set(row, this.nodes.pods[row] - pods);
+      if (this.nodes.evicted[row] > evicted) change.evicted.add(row);
     }
     this.dispatchEvent(change);
   }
@@ -151,6 +154,7 @@ export class Cluster extends EventTarget {
       this.nodes.change(name, columns, (row, old, value) => {
         change.rows.add(row);
         if (name === "pods") change.pods.set(row, value - old);
+        else if (name === "evicted" && value > old) change.evicted.add(row);
         else if (name === "zone" || name === "pool") change.isLayout = true;
       });
     }
@@ -160,6 +164,7 @@ export class Cluster extends EventTarget {
       change.born = nodes.added?.id ?? [];
       this.nodes.add(nodes.added ?? {});
       change.pods.clear();
+      change.evicted.clear();
     }
     for (const [name, columns] of Object.entries(pending?.changed ?? {})) this.pending.change(name, columns);
     this.pending.remove(pending?.removed ?? []);

@@ -150,7 +150,7 @@ export class NodeFlashes {
     Object.assign(this, { context, boxOf, colours });
   }
 
-  /** Shows what happened on *row*: `bound`, `left` or `born`. */
+  /** Shows what happened on *row*: `bound`, `left`, `evicted` or `born`. */
   add(row, kind) {
     if (CALM.matches) return;
     this.#flashes.set(row, { kind, begin: performance.now() });
@@ -172,8 +172,8 @@ export class NodeFlashes {
     this.#frame = 0;
     this.#erase();
     const { context } = this;
-    const { ink, beyond, focus } = this.colours();
-    const colours = { bound: ink, left: beyond.fill, born: focus };
+    const { ink, beyond, bad, focus } = this.colours();
+    const colours = { bound: ink, left: beyond.fill, evicted: bad, born: focus };
     for (const [row, { kind, begin }] of this.#flashes) {
       const share = (time - begin) / LASTS_MS;
       if (share >= 1) {
@@ -184,7 +184,8 @@ export class NodeFlashes {
       if (!box) continue;
       const [x, y, width, height] = box;
       const most = Math.min(width, height) < 20 ? 1.5 : 3;
-      const off = kind === "bound" ? most * (1 - share) : kind === "left" ? most * share : most;
+      const off = kind === "bound" ? most * (1 - share) : kind === "born" ? most : most * share;
+      context.setLineDash(kind === "evicted" ? [3, 2] : []);
       context.globalAlpha = 1 - Math.max(0, share);
       context.strokeStyle = colours[kind];
       context.lineWidth = most === 3 ? 2 : 1.25;
@@ -192,6 +193,7 @@ export class NodeFlashes {
       this.#drawn.push(box);
     }
     context.globalAlpha = 1;
+    context.setLineDash([]);
     if (this.#flashes.size) this.#frame = requestAnimationFrame((next) => this.#draw(next));
   }
 }

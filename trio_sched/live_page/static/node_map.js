@@ -105,6 +105,7 @@ export class NodeMap extends EventTarget {
       if (change.rows.size) this.#draw();
     }
     for (const [row, more] of change.pods) if (more) this.flashes.add(row, more > 0 ? "bound" : "left");
+    for (const row of change.evicted) this.flashes.add(row, "evicted");
     for (const id of change.born) this.flashes.add(this.cluster.nodes.rowOf(id), "born");
   }
 
