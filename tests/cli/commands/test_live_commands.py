@@ -17,7 +17,7 @@ from served_scheduler import CONFIGURATION, served_scheduler
 
 from contrib.scenarios.manifests import pod
 from trio_sched.cli.commands import top, ui
-from trio_sched.cli.commands.live_scheduler import NotShown
+from trio_sched.cli.commands.live_scheduler import NotShown, connection_of
 from trio_sched.cli.commands.local_page import LocalPage, SchedulerProxy
 from trio_sched.cli.commands.running_scheduler import scheduler_connection
 from trio_sched.cli.commands.top_screen import screen
@@ -27,6 +27,7 @@ from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.load import load_configuration
 from trio_sched.embedded import EmbeddedCaller
+from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.live_page.reader import LiveReader
@@ -86,6 +87,20 @@ async def test_top_prints_one_screen_where_the_output_is_no_terminal() -> None:
     assert "pending: unschedulable 1" in text
     assert "Insufficient cpu" in text
     assert "default/huge" in text
+
+
+async def test_a_simulation_that_is_served_here_is_shown_without_credentials(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    options: dict[str, object] = dict.fromkeys(("from_ca", "config", "kubeconfig", "context")) | {
+        "from_insecure": False
+    }
+    there = connection_of({**options, "scheduler_url": "http://localhost:8001/"})
+    assert there == ConnectionSettings(server="http://localhost:8001")
+    for elsewhere in ("http://10.0.0.1:8001", "http://localhost.test:8001", "http://localhost:8001/ui"):
+        with pytest.raises(TrioSchedError):
+            connection_of({**options, "kubeconfig": "", "context": "", "scheduler_url": elsewhere})
 
 
 async def test_a_cluster_is_shown_without_a_scheduler_of_ours() -> None:

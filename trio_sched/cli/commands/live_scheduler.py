@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -22,6 +23,7 @@ from trio_sched.kube_client.settings import ConnectionSettings
 if TYPE_CHECKING:
     from trio_sched.daemon.serving.pages.live.live_pages import LivePages
 
+_is_simulation: Final = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?/?").fullmatch
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS: Final = (
@@ -29,7 +31,8 @@ _OPTIONS: Final = (
         "--from",
         "scheduler_url",
         metavar="URL",
-        help="The running trio-sched at https://HOST:PORT; with kubectl port-forward that is https://127.0.0.1:10259. "
+        help="The running trio-sched at https://HOST:PORT; with kubectl port-forward that is https://127.0.0.1:10259, "
+        "and `simulate --serve` on this machine is http://127.0.0.1:PORT. "
         "If not given, the cluster itself is followed, read-only, and shown without what only its scheduler knows.",
     ),
     click.option(
@@ -73,6 +76,8 @@ def connection_of(options: dict[str, Any]) -> ConnectionSettings | None:
         return None
     if options["config"] is not None:
         raise click.UsageError("--from shows what that trio-sched has; leave out --config")
+    if _is_simulation(url):
+        return ConnectionSettings(server=url.rstrip("/"))  # `simulate --serve` asks for no credentials, and gets none
     return scheduler_connection(url, _user(options), ca_file=options["from_ca"], insecure=options["from_insecure"])
 
 
