@@ -32,6 +32,7 @@ _OF_OTHER_FILES: Final = re.compile(
     "invalid configuration: no configuration|stat /|couldn't build extenders: (open|specifying)"
 )
 _ONLY_HERE: Final = re.compile("couldn't create leader elector|does not extend Placement")
+_REFUSES_1_37: Final = "emulation version 1.37 is not between [1.33, 1.36.0]"
 _FIELD: Final = re.compile(r"([\w.\[\]-]+): (?:Required|Invalid|Unsupported|Duplicate|Forbidden)")
 
 
@@ -61,6 +62,9 @@ def _replay(golden: GoldenRun, case: Case, directory: Path, caplog: pytest.LogCa
     expected, name = case["expect"], case["name"]
     if not expected["ok"] and refuses_former_version(expected.get("error", "")):
         _compare_conversion(golden, name, argv, expected["error"])
+        return
+    if not expected["ok"] and expected.get("error") == _REFUSES_1_37:
+        _compare_newer_version(golden, name, argv, expected["error"])
         return
     if not case["flags"] and not runs and "kubeconfig" not in case:
         _compare_check(golden, case, put(case["text"]))
@@ -116,6 +120,16 @@ def _compare_conversion(golden: GoldenRun, name: str, argv: list[str], error: st
     except TrioSchedError as problem:
         read = error not in str(problem)
     golden.record_on_purpose(AREA, "legacy-accepted", read, f"{name}: we read what kube-scheduler refuses: {error}")
+
+
+def _compare_newer_version(golden: GoldenRun, name: str, argv: list[str], error: str) -> None:
+    """kube-scheduler 1.36 refuses to act as 1.37; we mean to act as either, so that the flag chooses 1.37."""
+    try:
+        got = prepare(parse_flags(argv)).gates.version_text
+    except TrioSchedError as problem:
+        got = str(problem)
+    detail = f"{name}: we act as 1.37, which kube-scheduler 1.36 refuses: {error}; got {got}"
+    golden.record_on_purpose(AREA, "newer-version-accepted", got == "1.37", detail)
 
 
 def _compare_refusal(golden: GoldenRun, name: str, expected: dict[str, Any], error: TrioSchedError, text: str) -> None:
