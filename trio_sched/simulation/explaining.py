@@ -36,6 +36,7 @@ from trio_sched.simulation.live.live_snapshot import LiveListing
 from trio_sched.simulation.live.live_workloads import OWNERS, LiveWorkloads, possibly_meant
 from trio_sched.simulator import ApiServer, populate, trio_clock
 from trio_sched.simulator.manifests.manifests import ManifestProblem
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION
 from trio_sched.simulator.storage.object_store import ObjectStore
 
 Json = dict[str, Any]
@@ -65,6 +66,8 @@ class Question:
     """Nodes to answer for."""
     context: Sequence[str] = ()
     """Flags that kubectl needs for the same cluster."""
+    kubernetes_version: str = DEFAULT_VERSION
+    """Of the API server that reads files."""
     is_default: bool = False
     """Whether *settings* are those of a scheduler without a configuration file."""
 
@@ -162,7 +165,7 @@ async def explain_manifests(
     def leave_out(problem: ManifestProblem) -> None:
         say(f"Warning: left out: {problem}")
 
-    server = ApiServer(trio_clock(now), 0)
+    server = ApiServer(trio_clock(now), 0, kubernetes_version=question.kubernetes_version)
     populate(server, manifests.checked, leave_out)
     objects = both(objects_of_dump(manifests.dumped), objects_of_store(server.store))
     async with assembled(question.settings, now) as assembly:

@@ -18,6 +18,7 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
+from trio_sched.cli.commands.version_options import Versions
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.no_answer import AnswerCommand
@@ -102,7 +103,8 @@ def compare(
     output: str,
     every_pod: bool,
     seed: int,
-    kubernetes_version: str,
+    kubernetes_version: str | None,
+    emulated_version: str,
     for_seconds: float | None,
     begins: datetime | None,
     failure_policies: str,
@@ -119,14 +121,17 @@ def compare(
         raise click.UsageError("the files are read twice, which standard input cannot be; write it to a file")
     set_up_log(verbosity)
     with one_error():
+        cluster = cluster_of(options)
         return compared(
-            cluster_of(options),
+            cluster,
             sides,
+            versions=Versions.of_options(
+                kubernetes_version, emulated_version, cluster.live.settings if cluster.live else None
+            ),
             selection=selection_of(options),
             feature_gates=feature_gates,
             own_flags=[f"--plugin-failure-policy={failure_policies}"] if failure_policies else [],
             seed=seed,
-            kubernetes_version=kubernetes_version,
             for_seconds=for_seconds,
             begins=begins or datetime.now(UTC),
             output=output,
@@ -138,11 +143,11 @@ def compared(
     cluster: ClusterFiles,
     sides: tuple[Side, Side],
     *,
+    versions: Versions,
     selection: PluginSelection,
     feature_gates: str,
     own_flags: Sequence[str],
     seed: int,
-    kubernetes_version: str,
     for_seconds: float | None,
     begins: datetime,
     output: str,
@@ -154,11 +159,11 @@ def compared(
     Args:
         cluster: what both have.
         sides: what each has of its own.
+        versions: what both act as.
         selection: the plugins in files.
         feature_gates: as the option says them.
         own_flags: more flags of the daemon.
         seed: of what chance decides.
-        kubernetes_version: of the API server.
         for_seconds: how long, in the cluster's time; None: until it is settled.
         begins: the cluster's time at the beginning.
         output: how to show it.
@@ -171,7 +176,7 @@ def compared(
     say = cache(say_on_stderr)  # what was said of the other side already is not said again
     plans: list[Plan] = []
     with shown_progress() as progress:
-        both = [settings_of(side.config, feature_gates, selection, own_flags) for side in sides]
+        both = [settings_of(side.config, feature_gates, selection, [*versions.flags, *own_flags]) for side in sides]
         for settings in both:
             refuse_extenders(settings)
         watched = kinds_that_plugins_watch(both) if cluster.live else ()
@@ -183,7 +188,7 @@ def compared(
                 settings=settings,
                 manifests=manifests,
                 seed=seed,
-                kubernetes_version=kubernetes_version,
+                kubernetes_version=versions.kubernetes,
                 begins=begins,
                 for_seconds=for_seconds,
                 say=say,

@@ -17,6 +17,7 @@ import trio
 from trio_sched.cli.commands.progress import Progress, shown_progress
 from trio_sched.cli.commands.running_scheduler import explain_there, hint_about_trust, scheduler_connection
 from trio_sched.cli.commands.simulation_options import echo_data, one_error, set_up_log, settings_of
+from trio_sched.cli.commands.version_options import Versions, version_options
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, source_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
@@ -67,6 +68,7 @@ class _NotFound(Answer):
     help="The KubeSchedulerConfiguration that the cluster's scheduler has; the defaults if not given.",
 )
 @click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
+@version_options
 @click.option(
     "--from",
     "scheduler_url",
@@ -96,6 +98,8 @@ def explain(
     every_node: bool,
     config: Path | None,
     feature_gates: str,
+    kubernetes_version: str | None,
+    emulated_version: str,
     scheduler_url: str | None,
     from_ca: Path | None,
     from_insecure: bool,
@@ -122,8 +126,11 @@ def explain(
         if live is not None and (cluster.files or cluster.demo):
             raise click.UsageError("files and --kubeconfig or --context name two clusters; give one of them")
         default = namespace or (live.settings.namespace if live is not None else "") or "default"
+        asked = None if scheduler_url is not None or live is None else live.settings
+        versions = Versions.of_options(kubernetes_version, emulated_version, asked)
         question = Question(
-            settings=settings_of(config, feature_gates, selection_of(options)),
+            settings=settings_of(config, feature_gates, selection_of(options), versions.flags),
+            kubernetes_version=versions.kubernetes,
             names=_names(pods, default),
             namespace=namespace,
             nodes=nodes,
@@ -133,8 +140,10 @@ def explain(
         there = None
         if scheduler_url is not None:
             is_by_name = bool(pods) and all(name.kind == "Pod" for name in question.names)
-            if live is None or config is not None or feature_gates or not is_by_name:
-                raise click.UsageError("--from takes names of pods, and neither files nor --config nor --feature-gates")
+            if live is None or config is not None or feature_gates or versions.flags or not is_by_name:
+                raise click.UsageError(
+                    "--from takes names of pods, and neither files nor --config nor --feature-gates nor versions"
+                )
             there = scheduler_connection(scheduler_url, live.settings, ca_file=from_ca, insecure=from_insecure)
         elif from_ca is not None or from_insecure:
             raise click.UsageError("--from-ca and --from-insecure are about the trio-sched of --from")
@@ -168,7 +177,15 @@ def _simulated(question: Question, manifests: Sequence[Manifest], now: datetime,
         answers.append(explain_settled(question, store, scheduler, then))
 
     progress.begin("pods decided on")
-    run_plan(Plan(settings=question.settings, manifests=manifests, seed=0, begins=now, inspect=inspect), progress.count)
+    plan = Plan(
+        settings=question.settings,
+        manifests=manifests,
+        seed=0,
+        begins=now,
+        kubernetes_version=question.kubernetes_version,
+        inspect=inspect,
+    )
+    run_plan(plan, progress.count)
     answers[0].notes.append("the files have pods that no cluster has seen; what becomes of them was simulated first")
     return answers[0]
 

@@ -13,6 +13,7 @@ import click
 
 from trio_sched.cli.commands.running_scheduler import scheduler_connection
 from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.commands.version_options import Versions
 from trio_sched.cli.flags.cluster_options import FileName
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.errors import TrioSchedError
@@ -91,8 +92,9 @@ def followed(
     """
     from trio_sched.simulation.live_pages.followed_cluster import followed_cluster  # all of a daemon
 
-    selection = PluginSelection() if selection is None else selection
-    return followed_cluster(settings_of(options["config"], "", selection), _user(options))
+    selection, user = PluginSelection() if selection is None else selection, _user(options)
+    versions = Versions.of_options(None, "", user)
+    return followed_cluster(settings_of(options["config"], "", selection, versions.flags), user)
 
 
 def _user(options: dict[str, Any]) -> ConnectionSettings:

@@ -19,6 +19,7 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
+from trio_sched.cli.commands.version_options import Versions
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
@@ -99,7 +100,8 @@ def simulate(
     every_node: bool,
     explained: tuple[str, ...],
     seed: int,
-    kubernetes_version: str,
+    kubernetes_version: str | None,
+    emulated_version: str,
     for_seconds: float | None,
     begins: datetime | None,
     address: tuple[str, int] | None,
@@ -126,7 +128,11 @@ def simulate(
     set_up_log(verbosity)
     with one_error():
         cluster = cluster_of(options)
-        own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
+        running = cluster.live.settings if cluster.live else None
+        versions = Versions.of_options(kubernetes_version, emulated_version, running)
+        own_flags = versions.flags
+        if failure_policies:
+            own_flags.append(f"--plugin-failure-policy={failure_policies}")
         if trace_plugins:
             own_flags.append(f"--trace-plugins={trace_plugins}")
             logging.getLogger("trio_sched.daemon.plugins.plugin_trace").setLevel(logging.INFO)
@@ -145,7 +151,7 @@ def simulate(
                 settings=settings,
                 manifests=manifests,
                 seed=seed,
-                kubernetes_version=kubernetes_version,
+                kubernetes_version=versions.kubernetes,
                 begins=begin,
                 for_seconds=for_seconds,
                 explained=lambda _outcome: dict.fromkeys(explained, ()),

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from trio_sched.cli.commands.run import daemon_settings
+from trio_sched.cli.commands.version_options import version_options
 from trio_sched.cli.flags.flags import parse_flags
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
@@ -23,7 +24,6 @@ from trio_sched.go.durations import parse_duration
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
 from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.simulated_run import EMBEDDED
-from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION, UnknownKubernetesVersion, minor_version
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,14 +60,6 @@ def read_duration(_context: click.Context, _option: click.Parameter, text: str |
     return seconds
 
 
-def _read_version(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
-    try:
-        minor_version(text)
-    except UnknownKubernetesVersion as error:
-        raise click.BadParameter(str(error)) from error
-    return text
-
-
 _OPTIONS: Final = (
     click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,..."),
     click.option(
@@ -77,14 +69,7 @@ _OPTIONS: Final = (
         show_default=True,
         help="Where chance comes from; the same seed, the same placements.",
     ),
-    click.option(
-        "--kubernetes-version",
-        metavar="1.31..1.37",
-        default=DEFAULT_VERSION,
-        show_default=True,
-        callback=_read_version,
-        help="The version of the API server: which versions of which kinds it serves.",
-    ),
+    version_options,
     click.option(
         "--for",
         "for_seconds",
@@ -110,7 +95,7 @@ _OPTIONS: Final = (
 
 
 def simulation_options(command: F) -> F:
-    """Add the options of every simulation: gates, seed, version, duration, beginning and policies."""
+    """Add the options of every simulation: gates, seed, versions, duration, beginning and policies."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

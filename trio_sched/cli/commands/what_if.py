@@ -20,12 +20,14 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
+from trio_sched.cli.commands.version_options import Versions
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, read_patterns, whole_cluster_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process import no_answer
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import answer_console
 from trio_sched.plugin_api.clauses import some_names
+from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.loaded_plugins import kinds_that_plugins_watch
 from trio_sched.simulation.simulated_run import Plan, refuse_extenders, scheduler_names
 from trio_sched.simulator import load_manifests
@@ -116,12 +118,12 @@ def _answer(options: dict[str, Any], find: Callable[[_Asked], Answer]) -> ExitCo
     config, output = options.pop("config"), options.pop("output")
     gates, seed, policies = options.pop("feature_gates"), options.pop("seed"), options.pop("failure_policies")
     expected, every_pod, for_seconds = options.pop("token"), options.pop("every_pod"), options.pop("for_seconds")
-    begins, version = options.pop("begins") or datetime.now(UTC), options.pop("kubernetes_version")
+    begins = options.pop("begins") or datetime.now(UTC)
     with one_error():
         cluster = cluster_of(options, current_context=True)
-        selection = selection_of(options)
+        versions, selection = _versions(options, cluster), selection_of(options)
         own_flags = [f"--plugin-failure-policy={policies}"] if policies else []
-        settings = settings_of(config, gates, selection, own_flags)
+        settings = settings_of(config, gates, selection, [*versions.flags, *own_flags])
         refuse_extenders(settings)
         with shown_progress() as progress:
             watched = kinds_that_plugins_watch([settings]) if cluster.live else ()
@@ -131,7 +133,7 @@ def _answer(options: dict[str, Any], find: Callable[[_Asked], Answer]) -> ExitCo
                 settings=settings,
                 manifests=manifests,
                 seed=seed,
-                kubernetes_version=version,
+                kubernetes_version=versions.kubernetes,
                 begins=begins,
                 for_seconds=for_seconds,
             )
@@ -145,6 +147,11 @@ def _answer(options: dict[str, Any], find: Callable[[_Asked], Answer]) -> ExitCo
         inputs = described_inputs(cluster, [str(config or "the defaults")], gates, selection, seed, begins)
     _show(answer, token, output, list(inputs))
     return ExitCode.OK if answer.works else ExitCode.FAILURE
+
+
+def _versions(options: dict[str, Any], cluster: ClusterFiles) -> Versions:
+    given = options.pop("kubernetes_version"), options.pop("emulated_version")
+    return Versions.of_options(*given, cluster.live.settings if cluster.live else None)
 
 
 def _token(manifests: Sequence[Manifest], expected: str | None) -> str:
@@ -373,14 +380,15 @@ def config(new: Path, **options: Any) -> int:
     sides = Side(config=options.pop("config"), files=()), Side(config=new, files=())
     policies, expected = options.pop("failure_policies"), options.pop("token")
     with one_error():
+        cluster = cluster_of(options, current_context=True)
         return compared(
-            cluster_of(options, current_context=True),
+            cluster,
             sides,
+            versions=_versions(options, cluster),
             selection=selection_of(options),
             own_flags=[f"--plugin-failure-policy={policies}"] if policies else [],
             feature_gates=options["feature_gates"],
             seed=options["seed"],
-            kubernetes_version=options["kubernetes_version"],
             for_seconds=options["for_seconds"],
             begins=options["begins"] or datetime.now(UTC),
             output=options["output"],

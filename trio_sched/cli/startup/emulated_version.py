@@ -11,11 +11,11 @@ import trio
 from trio_sched.cli.flags.flags import Flags
 from trio_sched.cli.startup.prepare import LoggingOptionsError, Prepared
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.feature_gates import DEFAULT_VERSION, NEWEST_VERSION
+from trio_sched.config.feature_gates import DEFAULT_VERSION, NEWEST_VERSION, Version
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.kube_client.versions.discovery import server_version
+from trio_sched.kube_client.versions.discovery import DISCOVERY_SECONDS, server_version
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def prepared_for_server(flags: Flags, prepared_with: Callable[[Flags], Prepared]
             prepared = prepared_with(flags.emulating(newest))
         except TrioSchedError:
             raise problem from None
-        found = trio.run(_asked_version, prepared.connection)
+        found = trio.run(_asked_version, prepared.connection, _SECONDS)
         if found is None or found < NEWEST_VERSION:
             raise
         log.info(
@@ -55,11 +55,28 @@ def prepared_for_server(flags: Flags, prepared_with: Callable[[Flags], Prepared]
         return prepared
 
 
-async def _asked_version(connection: ConnectionSettings) -> tuple[int, int] | None:
-    with trio.move_on_after(_SECONDS):
+async def _asked_version(connection: ConnectionSettings, seconds: float) -> Version | None:
+    with trio.move_on_after(seconds):
         async with connect(connection, qps=-1) as client:
             return await server_version(client)
     return None
+
+
+def version_of_server(connection: ConnectionSettings) -> Version | None:
+    """The version of the API server that *connection* leads to; None if it does not say.
+
+    A person waits for it, so that it may take as long as credentials of a program take.
+
+    Raises:
+        TrioSchedError: the connection cannot be used.
+    """
+    return trio.run(_asked_version, connection, DISCOVERY_SECONDS)
+
+
+def version_for(server: Version | None) -> str:
+    """The version to act as on an API server of the version *server*, ``1.37``; empty: the default."""
+    chosen = DEFAULT_VERSION if server is None else min(server, NEWEST_VERSION)
+    return ".".join(map(str, chosen)) if chosen > DEFAULT_VERSION else ""
 
 
 async def flags_for_server(flags: Flags, client: KubeClient) -> Flags:
@@ -77,10 +94,9 @@ async def flags_for_server(flags: Flags, client: KubeClient) -> Flags:
             default,
         )
         return flags
-    chosen = min(found, NEWEST_VERSION)
-    if chosen <= DEFAULT_VERSION:
+    version = version_for(found)
+    if not version:
         return flags
-    version = ".".join(map(str, chosen))
     log.info(
         "Scheduling as kube-scheduler %s, because the API server is of %s; --emulated-version=%s keeps to the other",
         version,
