@@ -53,7 +53,7 @@ _SPECIAL: Final = {
     "authorization.v1.ExtraValue": "list string",
 }
 """Messages that JSON has another form for."""
-_LINE: Final = re.compile(r"^  (?:(optional|repeated) (\S+)|map<string, (\S+)>) (\w+) = (\d+);$")
+FIELD_LINE: Final = re.compile(r"^  (?:(optional|repeated) (\S+)|map<string, (\S+)>) (\w+) = (\d+);$")
 
 Table = dict[str, dict[str, list[Any]]]
 
@@ -63,11 +63,15 @@ def read_messages(tree: Path) -> Table:
     messages: Table = {}
     for pattern in _PROTO_FILES:
         for path in sorted(tree.glob(pattern)):
-            text = path.read_text()
-            found = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
-            assert found, path
-            messages |= dict(_messages(text, found[1]))
+            messages |= messages_in(path.read_text())
     return messages
+
+
+def messages_in(text: str) -> Table:
+    """The messages of one ``.proto`` file, as `read_messages` returns them."""
+    found = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
+    assert found, text[:200]
+    return dict(_messages(text, found[1]))
 
 
 def _messages(text: str, package: str) -> Iterator[tuple[str, dict[str, list[Any]]]]:
@@ -76,7 +80,7 @@ def _messages(text: str, package: str) -> Iterator[tuple[str, dict[str, list[Any
         if line.startswith("message "):
             name, fields = line.split()[1], {}
             yield f"{_short(package)}.{name}", fields
-        elif found := _LINE.match(line):
+        elif found := FIELD_LINE.match(line):
             label, type_, value, field, number = found.groups()
             prefix = "map " if value else "list " if label == "repeated" else ""
             fields[field] = [int(number), prefix + _type(value or type_, package)]

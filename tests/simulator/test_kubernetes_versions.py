@@ -194,3 +194,20 @@ def test_the_openapi_document_has_another_hash_in_every_version() -> None:
 
     urls = {msgspec.json.encode(openapi_index(TypeRegistry(minor=minor))["paths"]["api/v1"]) for minor in range(31, 38)}
     assert len(urls) == 7
+
+
+async def test_a_field_is_unknown_to_servers_that_are_older_than_it() -> None:
+    mount = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}
+    container = {"name": "c", "image": "x", "volumeMounts": [mount]}
+    pod = {"metadata": {"name": "p"}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [container]}}
+    strict = "/api/v1/namespaces/default/pods?fieldValidation=Strict"
+    refused = await api_of("1.36")("POST", strict, pod, expect=400)
+    assert 'unknown field "spec.containers[0].volumeMounts[0].bindMountOptions"' in refused["message"]
+    for version, kept in (("1.36", False), ("1.37", True)):
+        api = api_of(version)
+        created = await api("POST", "/api/v1/namespaces/default/pods", pod)
+        assert ("bindMountOptions" in created["spec"]["containers"][0]["volumeMounts"][0]) is kept
+        patch = {"status": {"volumeHealth": [{"name": "v"}]}}
+        path, merge = "/api/v1/namespaces/default/pods/p/status", "application/merge-patch+json"
+        patched = await api("PATCH", path, patch, content_type=merge)
+        assert ("volumeHealth" in patched["status"]) is kept

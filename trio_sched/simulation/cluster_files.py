@@ -22,6 +22,7 @@ from trio_sched.simulator.manifests.manifest_checks import CheckedManifests, che
 from trio_sched.simulator.manifests.manifests import Manifest, read_manifests
 from trio_sched.simulator.manifests.missing_objects import missing_objects
 from trio_sched.simulator.manifests.replicas import multiply
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION, minor_version
 
 _SHOWN_WARNINGS: Final = 20
 _SHOWN_SCHEDULERS: Final = 20
@@ -63,6 +64,8 @@ class ClusterFiles:
     """A running cluster, to which the files add."""
     demo: bool = False
     """Whether to add the cluster for a first try."""
+    kubernetes_version: str = DEFAULT_VERSION
+    """Of the API server that reads the files."""
     lenient: bool = False
     strict: bool = False
     patterns: tuple[str, ...] = ()
@@ -100,7 +103,14 @@ class ClusterFiles:
             sources.append(DEMO_CLUSTER)
         with _without_garbage_collection():
             listed = self.live.manifests(begin, watched) if self.live else []
-            loaded = load_manifests(sources, listed, lenient=self.lenient, strict=self.strict, begin=begin)
+            loaded = load_manifests(
+                sources,
+                listed,
+                lenient=self.lenient,
+                strict=self.strict,
+                begin=begin,
+                minor=minor_version(self.kubernetes_version),
+            )
         for line in self.live.lacking if self.live else ():
             say(f"Warning: {line}")
         for line in _left_out(loaded):
@@ -137,7 +147,12 @@ class ClusterFiles:
             begin(f"checking {len(others)} objects")
             definitions = [one.fields for one in dumped if one.fields.get("kind") == "CustomResourceDefinition"]
             checked = check_manifests(
-                others, read.problems, lenient=self.lenient, strict=self.strict, known_definitions=definitions
+                others,
+                read.problems,
+                lenient=self.lenient,
+                strict=self.strict,
+                known_definitions=definitions,
+                minor=minor_version(self.kubernetes_version),
             )
         checked.files = read.files
         for line in _left_out(checked):

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -26,7 +27,7 @@ NODE = {
     "metadata": {"name": "a"},
     "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
 }
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "web"},
@@ -118,3 +119,22 @@ def test_a_running_scheduler_is_not_told_a_version(files: Path, capsys: Capture)
     words = ["explain", "web", "--kubeconfig", str(files / "kubeconfig"), "--from=https://127.0.0.1:1"]
     assert main([*words, "--emulated-version=1.37"]) == 3
     assert "--from takes names of pods" in capsys.readouterr().err
+
+
+def test_files_have_the_fields_of_the_version(files: Path, capsys: Capture) -> None:
+    mount = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}
+    container = {"name": "c", "image": "x", "volumeMounts": [mount]}
+    pod = {**POD, "spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [container]}}
+    (files / "pod.json").write_text(json.dumps(pod))
+    (files / "node.json").write_text(json.dumps(NODE))
+    words = ["-f", str(files / "pod.json"), "-f", str(files / "node.json")]
+    for command in (["simulate"], ["explain", "web"]):
+        main([*command, *words, "--kubernetes-version=1.36"])
+        assert "bindMountOptions: unknown field" in capsys.readouterr().err
+        assert main([*command, *words, "--kubernetes-version=1.37", "-o", "json"]) == (command[0] == "explain")
+        assert "Pod's required features" in capsys.readouterr().out
+    cluster = ["--cluster", str(files / "node.json"), "-f", str(files / "pod.json")]
+    assert main(["what-if", "apply", *cluster, "--kubernetes-version=1.37"]) == 0
+    assert "Pod's required features" in capsys.readouterr().out
+    main(["what-if", "apply", *cluster])
+    assert "bindMountOptions" in capsys.readouterr().err

@@ -7,7 +7,12 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from trio_sched.objects.pod import ContainerResourceClaim, Pod, ResourceRequirements
-from trio_sched.objects.resource.resource_slice import NodeAllocatableResourceMapping
+from trio_sched.objects.resource.resource_slice import (
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
+    NodeAllocatableResourceMapping,
+)
 from trio_sched.testing import device, device_class, device_request, node, pod, resource_claim, resource_slice
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
@@ -122,3 +127,30 @@ async def test_a_scheduler_that_starts_again_counts_them(autojump_clock: MockClo
         await cluster.create(pod("small", cpu="2"))
         await cluster.settle()
         assert cluster.placements() == {"default/pinned": "n", "default/large": "", "default/small": "n"}
+
+
+async def test_since_1_37_the_status_says_what_is_mapped_and_what_is_taken_besides(autojump_clock: MockClock) -> None:
+    taken = {
+        "cpu": NodeAllocatableResource(mapping=NodeAllocatableMapping(capacity_key="cores")),
+        "memory": NodeAllocatableResource(overhead=NodeAllocatableOverhead(per_pod="1Gi", per_container="512Mi")),
+    }
+    cpus = device("cpus", capacity={"cores": "8"}, allow_multiple_allocations=True, node_allocatable_resources=taken)
+    nodes = [node("n", cpu=8, memory="4Gi")]
+    async with virtual_cluster(nodes=nodes, gates=GATES, emulated_version="1.37", kubernetes_version="1.37") as cluster:
+        await cluster.create(device_class())
+        await cluster.create(resource_slice("n", cpus))
+        await cluster.create(resource_claim("big", device_request(capacity={"cores": "6"})))
+        await cluster.create(using("pinned", "big", cpu="1"))
+        await cluster.settle()
+        entry = {
+            "resourceClaimName": "big",
+            "containers": ["main"],
+            "mapping": [{"name": "cpu", "quantity": "6"}],
+            "overhead": [{"name": "memory", "perPod": "1Gi", "perContainer": "512Mi"}],
+        }
+        assert status_of(cluster, "pinned")["nodeAllocatableResourceClaimStatuses"] == [entry]
+        await cluster.create(pod("cpu", cpu="2"))
+        await cluster.create(pod("memory", memory="3Gi"))
+        await cluster.create(pod("small", cpu="1", memory="2Gi"))
+        await cluster.settle()
+        assert {key.partition("/")[2] for key, found in cluster.placements().items() if found} == {"pinned", "small"}

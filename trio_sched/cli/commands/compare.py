@@ -181,7 +181,8 @@ def compared(
             refuse_extenders(settings)
         watched = kinds_that_plugins_watch(both) if cluster.live else ()
         for side, settings in zip(sides, both, strict=True):
-            read = evolve(cluster, files=(*cluster.files, *side.files)).load
+            files = (*cluster.files, *side.files)
+            read = evolve(cluster, files=files, kubernetes_version=versions.kubernetes).load
             manifests = read(scheduler_names(settings), say, progress.begin, watched)
             check(manifests)
             plan = Plan(

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 import trio
+from attrs import evolve
 
 from trio_sched.cli.commands.progress import Progress, shown_progress
 from trio_sched.cli.commands.running_scheduler import explain_there, hint_about_trust, scheduler_connection
@@ -157,6 +158,7 @@ def explain(
                 elif live is not None:
                     answers = trio.run(explain_live, question, live.settings, now, progress.begin)
                 else:
+                    cluster = evolve(cluster, kubernetes_version=versions.kubernetes)
                     manifests = cluster.load_dumped(say_on_stderr, progress.begin)
                     if any(one.fields.get("kind") == "Pod" for one in manifests.dumped):
                         answers = trio.run(explain_manifests, question, manifests, now, say_on_stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from trio_sched.cli.commands.progress import shown_progress
 from trio_sched.cli.commands.simulation_options import (
@@ -130,7 +130,7 @@ def simulate(
         cluster = cluster_of(options)
         running = cluster.live.settings if cluster.live else None
         versions = Versions.of_options(kubernetes_version, emulated_version, running)
-        own_flags = versions.flags
+        cluster, own_flags = evolve(cluster, kubernetes_version=versions.kubernetes), versions.flags
         if failure_policies:
             own_flags.append(f"--plugin-failure-policy={failure_policies}")
         if trace_plugins:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from trio_sched.cli.commands.progress import Progress, shown_progress
 from trio_sched.cli.commands.simulation_options import (
@@ -32,6 +32,7 @@ from trio_sched.simulation.loaded_plugins import kinds_that_plugins_watch
 from trio_sched.simulation.simulated_run import Plan, refuse_extenders, scheduler_names
 from trio_sched.simulator import load_manifests
 from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.storage.kubernetes_versions import NEWEST_MINOR
 from trio_sched.what_if.add_actions import AddNodes, AddUntilPlaced
 from trio_sched.what_if.answer import Answer
 from trio_sched.what_if.apply_action import ApplyManifests
@@ -122,6 +123,7 @@ def _answer(options: dict[str, Any], find: Callable[[_Asked], Answer]) -> ExitCo
     with one_error():
         cluster = cluster_of(options, current_context=True)
         versions, selection = _versions(options, cluster), selection_of(options)
+        cluster = evolve(cluster, kubernetes_version=versions.kubernetes)
         own_flags = [f"--plugin-failure-policy={policies}"] if policies else []
         settings = settings_of(config, gates, selection, [*versions.flags, *own_flags])
         refuse_extenders(settings)
@@ -283,7 +285,7 @@ _MANIFESTS: Final = click.option(
 
 def _read(files: tuple[Path, ...]) -> list[Manifest]:
     with one_error():
-        return load_manifests(list(files)).manifests
+        return load_manifests(list(files), minor=NEWEST_MINOR).manifests  # the server of the question refuses others
 
 
 @what_if.command()

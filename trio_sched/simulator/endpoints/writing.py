@@ -53,7 +53,7 @@ PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 _decode = msgspec.json.Decoder().decode
 
 
-def read_fields(resource: ResourceType, request: Request) -> Json:
+def read_fields(resource: ResourceType, request: Request, minor: int) -> Json:
     """The object in *request*'s body, in the shape it is stored in.
 
     Raises:
@@ -63,7 +63,7 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
     _check_kind(resource, fields)
     if request.parameters.get("fieldValidation") in ("Strict", "Warn"):  # only these are worth a second reading
         _check_duplicates(resource, request)
-    fields = understood(resource, as_checked(resource, fields), request)
+    fields = understood(resource, as_checked(resource, fields), request, minor)
     return as_stored(resource, fields)
 
 
@@ -99,21 +99,27 @@ def _check_kind(resource: ResourceType, fields: Json) -> None:
         raise bad_request(message)
 
 
-def _decoded(resource: ResourceType, fields: Json) -> Decoded:
-    """*fields* as those of an object of *resource*."""
+def _decoded(resource: ResourceType, fields: Json, minor: int) -> Decoded:
+    """*fields* as those of an object of *resource*, to a server of the *minor* version."""
     known = fields_of(resource.message)
-    return decode(fields, resource.message) if known else decode_custom(fields, resource.schema)
+    return decode(fields, resource.message, minor) if known else decode_custom(fields, resource.schema)
 
 
 def understood(
-    resource: ResourceType, fields: Json, request: Request, refusal: Callable[[str], ApiError] | None = None
+    resource: ResourceType,
+    fields: Json,
+    request: Request,
+    minor: int,
+    refusal: Callable[[str], ApiError] | None = None,
 ) -> Json:
-    """*fields* without what *resource* does not have; the request's ``fieldValidation`` says what becomes of that.
+    """*fields* without what *resource* does not have in the *minor* version of the server.
+
+    The request's ``fieldValidation`` says what becomes of the rest.
 
     Raises:
         ApiError: 400 or as *refusal* says, a value has the wrong type, or a field is not known and that is an error.
     """
-    decoded = _decoded(resource, fields)
+    decoded = _decoded(resource, fields, minor)
     if not decoded.wrong and not decoded.unknown:
         return decoded.fields
     if refusal is None:
@@ -131,7 +137,7 @@ def understood(
 
 def create_object(state: ClusterState, target: Target, request: Request) -> StoredObject:
     """Carry out a POST to a collection."""
-    fields = read_fields(target.resource, request)
+    fields = read_fields(target.resource, request, state.types.minor)
     told = notice(target.resource.kind)
     if told is not None:
         request.warnings.append(told)
@@ -141,7 +147,7 @@ def create_object(state: ClusterState, target: Target, request: Request) -> Stor
 def update_object(state: ClusterState, target: Target, request: Request) -> tuple[int, StoredObject]:
     """Carry out a PUT; the answer is the HTTP status and the object."""
     resource = target.resource
-    fields = read_fields(resource, request)
+    fields = read_fields(resource, request, state.types.minor)
     metadata = fields.get("metadata") or {}
     if metadata.get("name") != target.name:
         if not metadata.get("name"):
@@ -180,14 +186,15 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
             raise _invalid_patch_options(problem)
         if not isinstance(patch, dict):
             raise bad_request("the request's body is no object")
-        patch = as_stored(resource, _applied(target, patch))
+        patch = as_stored(resource, _applied(target, patch, state.types.minor))
         return apply_configuration(state, target, patch, manager, force=request.flag("force"), dry_run=request.dry_run)
     stored = require(state, resource, target.namespace, target.name)
     current = _shown(resource, stored)
     fields = patched(resource, target.name, current, patch, kind)
     if kind != STRATEGIC_MERGE_PATCH:
         _check_patched_kind(resource, fields)
-    fields = understood(resource, as_checked(resource, fields), request, partial(_unfit_patch, fields))
+    minor = state.types.minor
+    fields = understood(resource, as_checked(resource, fields), request, minor, partial(_unfit_patch, fields))
     fields = as_stored(resource, fields)
     _check_identity(target, fields)
     if fields["metadata"].get("uid") not in (None, "", stored.fields["metadata"]["uid"]):
@@ -199,7 +206,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     return 200, change(state, resource, stored, fields, subresource=target.subresource, dry_run=request.dry_run)
 
 
-def _applied(target: Target, configuration: Json) -> Json:
+def _applied(target: Target, configuration: Json, minor: int) -> Json:
     """*configuration* as it was understood; unlike elsewhere, fields that are not known are refused.
 
     Raises:
@@ -210,7 +217,7 @@ def _applied(target: Target, configuration: Json) -> Json:
     if (kind, api_version) != (resource.kind, resource.api_version):
         group, _, version = str(api_version or "").rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={shortened(str(kind or ''))}")
-    decoded = _decoded(resource, as_checked(resource, configuration))
+    decoded = _decoded(resource, as_checked(resource, configuration), minor)
     for wrong in decoded.wrong:
         raise unusable(target, f".{wrong.path}: {wrong.text}")
     for unknown in decoded.unknown:

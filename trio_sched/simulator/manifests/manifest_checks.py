@@ -19,6 +19,7 @@ from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.registry.new_metadata import NAMED_BY_THE_SERVER
 from trio_sched.simulator.registry.strategy import rules_of
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_MINOR
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry, custom_types
 from trio_sched.simulator.validation.apiextensions.custom_schemas import decode_custom
 from trio_sched.simulator.validation.meta.decoding import decode
@@ -61,6 +62,7 @@ def check_manifests(
     lenient: bool = False,
     strict: bool = False,
     known_definitions: Iterable[Json] = (),
+    minor: int = DEFAULT_MINOR,
 ) -> CheckedManifests:
     """Check *manifests*, fill in what an API server fills in, and order them.
 
@@ -71,11 +73,12 @@ def check_manifests(
             of another version.
         strict: an object of a kind that is not known is an error.
         known_definitions: CustomResourceDefinitions that exist already.
+        minor: the minor version of Kubernetes that reads them.
 
     Raises:
         ManifestError: everything that is wrong.
     """
-    checker = _Checker(lenient=lenient, strict=strict, problems=list(problems))
+    checker = _Checker(lenient=lenient, strict=strict, problems=list(problems), types=TypeRegistry(minor=minor))
     given = list(manifests)
     for definition in known_definitions:
         checker.note_definition(definition)
@@ -134,10 +137,10 @@ class _Checker:
     lenient: bool
     strict: bool
     problems: list[ManifestProblem]
+    _types: TypeRegistry
     checked: CheckedManifests = field(factory=CheckedManifests)
     outdated: set[Manifest] = field(factory=set)
     """The older ones of objects that are there twice."""
-    _types: TypeRegistry = field(factory=TypeRegistry)
     _seen: dict[tuple[str, str, str], Manifest] = field(factory=dict)
     _share_parts: Callable[[Json], None] = field(factory=part_sharer)
 
@@ -220,7 +223,9 @@ class _Checker:
         """Whether the fields of *manifest* have the right types; those that are not known are gone afterwards."""
         fields = manifest.fields
         known = fields_of(resource.message)
-        decoded = decode(fields, resource.message) if known else decode_custom(fields, resource.schema)
+        decoded = (
+            decode(fields, resource.message, self._types.minor) if known else decode_custom(fields, resource.schema)
+        )
         manifest.fields = decoded.fields
         if decoded.wrong or decoded.unknown:
             self.problems += (manifest.problem(one.text, one.path) for one in decoded.wrong)

@@ -19,6 +19,7 @@ from trio_sched.simulator.registry.bootstrap_objects import BOOTSTRAP_OBJECTS
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.registry.served_definitions import serve_definition
 from trio_sched.simulator.storage.cluster_state import object_key
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_MINOR
 from trio_sched.simulator.storage.object_store import copied
 from trio_sched.simulator.storage.resource_types import ResourceType
 
@@ -33,6 +34,7 @@ def load_manifests(
     lenient: bool = False,
     strict: bool = False,
     begin: Callable[[str], None] = lambda _what: None,
+    minor: int = DEFAULT_MINOR,
 ) -> CheckedManifests:
     """Read every object of *sources* and check it, see `read_manifests` and `check_manifests`.
 
@@ -42,13 +44,14 @@ def load_manifests(
         lenient: see `check_manifests`.
         strict: likewise.
         begin: is told what is done next.
+        minor: see `check_manifests`.
 
     Raises:
         ManifestError: everything that is wrong with them.
     """
     read = read_manifests(sources, lambda name: begin(f"reading {name}"))
     begin(f"checking {len(read.manifests) + len(listed)} objects")
-    checked = check_manifests([*listed, *read.manifests], read.problems, lenient=lenient, strict=strict)
+    checked = check_manifests([*listed, *read.manifests], read.problems, lenient=lenient, strict=strict, minor=minor)
     checked.files = read.files
     return checked
 
@@ -80,7 +83,8 @@ def populate(
     if any(not isinstance(one, Manifest) for one in manifests):
         definitions = server.store.collection("customresourcedefinitions.apiextensions.k8s.io").in_order()
         known = [stored.fields for stored in definitions]
-        checked = check_manifests(checked, known_definitions=known, strict=True).manifests
+        minor = server.state.types.minor
+        checked = check_manifests(checked, known_definitions=known, strict=True, minor=minor).manifests
     problems: list[ManifestProblem] = []
     stored = 0
     for manifest in checked:

@@ -17,7 +17,7 @@ from trio_sched.errors import nearest_name
 from trio_sched.go.text import quote, shortened
 from trio_sched.objects.amounts.quantity import QuantityError, parse_nano
 from trio_sched.simulator.raw_objects import Json
-from trio_sched.simulator.validation.meta.shapes import fields_of, is_well_formed
+from trio_sched.simulator.validation.meta.shapes import ADDED_SINCE, fields_of, is_well_formed
 
 _WORDS: Final = {
     "string": "a text; put it in quotes",
@@ -86,12 +86,19 @@ class Decoded:
     unknown: list[UnknownField] = field(factory=list)
 
 
-def decode(fields: Json, message: str) -> Decoded:
-    """*fields* as an object of *message*, of which the table has the fields; not changed."""
-    if is_well_formed(fields, message):
+def decode(fields: Json, message: str, minor: int = ADDED_SINCE) -> Decoded:
+    """*fields* as an object of *message*, of which the table has the fields; not changed.
+
+    Args:
+        fields: the object.
+        message: what it is.
+        minor: the minor version of Kubernetes that reads it: to older ones fields are unknown that came later.
+    """
+    newest = minor >= ADDED_SINCE
+    if is_well_formed(fields, message, newest):
         return Decoded(fields)
     decoded = Decoded({})
-    decoded.fields = _Reader(decoded).message(fields, message, "", "")
+    decoded.fields = _Reader(decoded, newest).message(fields, message, "", "")
     return decoded
 
 
@@ -100,9 +107,10 @@ class _Reader:
     """One walk through an object; *path* has indexes, *names* has none, as in the decoder's texts."""
 
     _found: Decoded
+    _newest: bool
 
     def message(self, value: Json, message: str, path: str, names: str) -> Json:
-        known = fields_of(message)
+        known = fields_of(message, self._newest)
         kept: Json = {}
         for name, inner in value.items():
             here = f"{path}.{name}" if path else str(name)
@@ -129,7 +137,7 @@ class _Reader:
             return self._scalar(value, type_, path, target)
         if not isinstance(value, dict):
             return self._wrong(value, path, target, "a mapping", _go_type(type_))
-        if is_well_formed(value, type_):  # most are: a mistake is in one place
+        if is_well_formed(value, type_, self._newest):  # most are: a mistake is in one place
             return value
         return self.message(value, type_, path, target.partition(".")[2])
 

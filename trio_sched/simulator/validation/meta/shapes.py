@@ -2,7 +2,7 @@
 
 ``shapes.json`` says of each message which fields it has: name in JSON → number in protobuf, type, and for fields that
 patches merge the key of their items and the strategy, then how server-side apply takes it. ``contrib/api_shapes``
-writes it from a tree of Kubernetes.
+writes it from a tree of Kubernetes 1.36. ``shapes_1_37.json`` has what came with 1.37, which older servers do not know.
 
 Nearly all objects are right, so they are first converted to structs that msgspec makes of the table, in C; only what
 that refuses is walked through for messages.
@@ -60,25 +60,39 @@ class Field:
     applied: tuple[str, ...] | str = ""
 
 
+ADDED_SINCE: Final = 37
+"""The minor version of Kubernetes that has all fields."""
 _NO_PATCH: Final[tuple[Any, ...]] = (None, "", "")
 
 
-@cache
-def raw_table() -> Mapping[str, Mapping[str, list[Any]]]:
-    """Message → name in JSON → number in protobuf, type, perhaps merge key and strategy; inlined ones are fields."""
-    table: Mapping[str, Mapping[str, list[Any]]] = msgspec.json.decode(
-        files("trio_sched.simulator.validation.meta").joinpath("shapes.json").read_bytes()
-    )
+_Table = Mapping[str, Mapping[str, list[Any]]]
+
+
+def _read(name: str) -> _Table:
+    table: _Table = msgspec.json.decode(files("trio_sched.simulator.validation.meta").joinpath(name).read_bytes())
     return table
 
 
 @cache
-def fields_of(message: str) -> Mapping[str, Field]:
-    """The fields that JSON shows of *message*, by name; empty if the table does not have it."""
+def raw_table(newest: bool = True) -> _Table:
+    """Message → name in JSON → number in protobuf, type, perhaps merge key and strategy; inlined ones are fields.
+
+    Args:
+        newest: with the fields that only servers of `ADDED_SINCE` and newer have.
+    """
+    if not newest:
+        return _read("shapes.json")
+    table, added = raw_table(newest=False), _read("shapes_1_37.json")
+    return {**table, **{message: {**table.get(message, {}), **fields} for message, fields in added.items()}}
+
+
+@cache
+def fields_of(message: str, newest: bool = True) -> Mapping[str, Field]:
+    """The fields that JSON shows of *message*, by name; empty if the table does not have it; see `raw_table`."""
     fields: dict[str, Field] = {}
-    for name, (_, type_, *key) in raw_table().get(message, {}).items():
+    for name, (_, type_, *key) in raw_table(newest).get(message, {}).items():
         if type_.startswith("inline "):
-            fields |= fields_of(type_.removeprefix("inline "))
+            fields |= fields_of(type_.removeprefix("inline "), newest)
         else:
             merge_key, strategy, applied = (*key, *_NO_PATCH[len(key) :])
             fields[name] = Field(type_, merge_key, strategy, tuple(applied) if isinstance(applied, list) else applied)
@@ -91,35 +105,38 @@ def message_of_kind(api_version: str, kind: str) -> str:
     return f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
 
 
-def is_well_formed(value: Json, message: str) -> bool:
+def is_well_formed(value: Json, message: str, newest: bool = True) -> bool:
     """Whether *value* is of *message*'s shape beyond doubt: every field known, of its type and not null.
 
     False does not say that it is not: `read_fields` decides.
     """
     try:
-        msgspec.convert(value, _struct_of(message))
+        msgspec.convert(value, _struct_of(message, newest))
     except (msgspec.ValidationError, RecursionError):
         return False
     return True
 
 
 @cache
-def _struct_of(message: str) -> Any:
+def _struct_of(message: str, newest: bool) -> Any:
     """A struct that has the fields of *message*; they have names of their own, since some are keywords of Python."""
-    fields = fields_of(message)
+    fields = fields_of(message, newest)
     names = {f"field_{number}": name for number, name in enumerate(fields)}
     return msgspec.defstruct(
         message.replace(".", "_"),
-        [(own, _python_type(fields[name].type) | msgspec.UnsetType, msgspec.UNSET) for own, name in names.items()],
+        [
+            (own, _python_type(fields[name].type, newest) | msgspec.UnsetType, msgspec.UNSET)
+            for own, name in names.items()
+        ],
         rename=names,
         forbid_unknown_fields=True,
     )
 
 
-def _python_type(type_: str) -> Any:
+def _python_type(type_: str, newest: bool) -> Any:
     container, _, inner = type_.partition(" ")
     if container == "list":
-        return list.__class_getitem__(_python_type(inner))
+        return list.__class_getitem__(_python_type(inner, newest))
     if container == "map":
-        return dict.__class_getitem__((str, _python_type(inner)))
-    return _SCALARS[type_] if type_ in _SCALARS else _struct_of(type_)
+        return dict.__class_getitem__((str, _python_type(inner, newest)))
+    return _SCALARS[type_] if type_ in _SCALARS else _struct_of(type_, newest)
