@@ -74,6 +74,10 @@ def _group(title: str, families: Iterable[Family]) -> Iterator[str]:
             facts.append(f"since {_version(family.since)}")
         if family.until is not None:
             facts.append(f"until {_version(family.until)}")
+        if family.beta_since is not None:
+            facts.append(f"BETA since {_version(family.beta_since)}")
+        if family.deprecated_since is not None:
+            facts.append(f"deprecated since {_version(family.deprecated_since)}")
         yield f"{'; '.join(filter(None, facts))}\n"
         if family.text:
             yield f"{family.text}\n"

@@ -274,7 +274,7 @@ async def test_a_daemon_shows_only_families_that_are_documented(autojump_clock: 
     names = [one.family.name for one in shown]
     assert names == sorted(names)
     for one in shown:
-        assert FAMILIES[one.family.name] is one.family
+        assert FAMILIES[one.family.name] == one.family
         assert all(len(values) == len(one.family.labels) for values, _value in one.series), one.family.name
         assert [values for values, _ in one.series] == sorted({values for values, _ in one.series})
     unlabelled = {name for name, family in FAMILIES.items() if not family.labels and not family.gates}
@@ -377,6 +377,24 @@ async def test_watches_are_shown_as_informers_since_1_37(autojump_clock: MockClo
 def test_the_claims_of_extended_resources_are_counted_under_one_name_in_each_version() -> None:
     old, new = "scheduler_resourceclaim_creates_total", "dynamic_resource_allocation_resourceclaim_creates_total"
     assert FAMILIES[old].until == FAMILIES[new].since == (1, 37)
+
+
+@pytest.mark.parametrize(("version", "stability", "deprecated"), [("1.36", "ALPHA", ""), ("1.37", "BETA", "1.37.0")])
+async def test_the_help_says_how_stable_a_metric_is_in_the_version(
+    version: str, stability: str, deprecated: str, autojump_clock: MockClock
+) -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=1)], emulated_version=version) as cluster:
+        await cluster.create(pod("low", cpu=1))
+        await cluster.settle()
+        await cluster.create(pod("high", cpu=1, priority=10))
+        await cluster.settle()
+        _type, body = await rendered(metrics_of(cluster).pages.metrics, "")
+    page = body.decode()
+    name = "scheduler_scheduling_algorithm_duration_seconds"
+    assert f"# HELP {name} [{stability}] Scheduling algorithm latency in seconds\n" in page
+    shown = f"(Deprecated since {deprecated}) " if deprecated else ""
+    text = f"[ALPHA] {shown}Duration in seconds for running goroutines for the preemption.\n"
+    assert f"# HELP scheduler_preemption_goroutines_duration_seconds {text}" in page
 
 
 async def test_groups_are_counted_as_entities_and_preemptors(autojump_clock: MockClock) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 
 class Type(Enum):
@@ -48,12 +48,27 @@ class Family:
     """The first emulated minor version that has it."""
     until: tuple[int, int] | None = None
     """The first emulated minor version that does not have it any more; None: all have."""
+    beta_since: tuple[int, int] | None = None
+    """The first emulated minor version in which it is not alpha any more, but beta."""
+    deprecated_since: tuple[int, int] | None = None
+    """The first emulated minor version whose help says that it will go."""
     note: str = ""
     """What is different from kube-scheduler, or why there is never a value; for the documentation."""
 
     def is_in(self, version: tuple[int, int]) -> bool:
         """Whether the emulated minor *version* has it."""
         return self.since <= version and (self.until is None or version < self.until)
+
+    def at(self, version: tuple[int, int]) -> Family:
+        """It as the emulated minor *version* has it."""
+        beta, deprecated = self.beta_since, self.deprecated_since
+        return evolve(
+            self,
+            stability=BETA if beta is not None and beta <= version else self.stability,
+            text=f"(Deprecated since {deprecated[0]}.{deprecated[1]}.0) {self.text}"
+            if deprecated is not None and deprecated <= version
+            else self.text,
+        )
 
     @property
     def help(self) -> str:

@@ -146,6 +146,7 @@ SCHEDULER_FAMILIES: Final = (
         "Duration for running a plugin at a specific extension point.",
         ("extension_point", "plugin", "status"),
         buckets=PLUGIN_BUCKETS,
+        beta_since=(1, 37),
         note="Of a tenth of the cycles. A filter or score takes all nodes in one call, or those that have changed; a filter counts as Success if any of them passes.",
     ),
     Family(
@@ -204,6 +205,7 @@ SCHEDULER_FAMILIES: Final = (
         ("result",),
         buckets=SLI_BUCKETS,
         gates=("SchedulerAsyncPreemption",),
+        deprecated_since=(1, 37),
         note="Measured when the victims are deleted; kube-scheduler measures at the begin, so that it is always 0.",
     ),
     Family(
@@ -248,6 +250,7 @@ SCHEDULER_FAMILIES: Final = (
         Type.HISTOGRAM,
         "Scheduling algorithm latency in seconds",
         buckets=ATTEMPT_BUCKETS,
+        beta_since=(1, 37),
     ),
     Family(
         "scheduler_scheduling_attempt_duration_seconds",

@@ -40,7 +40,7 @@ class Collection:
         gates = self.sources.gates
         self._information = list(component.information(self.sources.gates))
         self.families = {
-            name: family
+            name: family.at(gates.version)
             for name, family in FAMILIES.items()
             if family.is_in(gates.version) and all(map(gates.enabled, family.gates))
         }
