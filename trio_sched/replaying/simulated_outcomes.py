@@ -19,6 +19,7 @@ from trio_sched.simulation.simulated_run import (
     say_on_stderr,
     scheduler_names,
 )
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_MINOR
 
 
 def compare_simulated(
@@ -47,14 +48,15 @@ def compare_simulated(
     for settings in sides:
         refuse_extenders(settings)
     say, path = cache(say_on_stderr), scratch / "cluster.jsonl"
+    minor = max(DEFAULT_MINOR, *(settings.gates.version[1] for settings in sides))
+    cluster = ClusterFiles(files=(path,), kubernetes_version=f"1.{minor}")
     write_manifests(folder, path)
     first, second = (
         Plan(
             settings=settings,
-            manifests=ClusterFiles(files=(path,)).load(
-                scheduler_names(settings), say, begin
-            ),  # a simulation changes them
+            manifests=cluster.load(scheduler_names(settings), say, begin),  # a simulation changes them
             seed=0,
+            kubernetes_version=cluster.kubernetes_version,
             begins=begins,
             say=say,
         )

@@ -142,3 +142,63 @@ def test_a_configuration_that_cannot_be_simulated_is_replayed_all_the_same(
     captured = capsys.readouterr()
     assert "3 decisions, 0 the same, 3 different" in captured.out
     assert "Warning: the recorded cluster is not simulated: extenders cannot be asked" in captured.err
+
+
+GANG_OF_1_37 = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    podGroupPostFilter: {enabled: [{name: DefaultPreemption}]}
+"""
+RESHAPED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: VolumeBinding
+    args: {shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("gates", "problem"),
+    [
+        ("GenericWorkload=true", 'unknown field "profiles[0].plugins.podGroupPostFilter"'),
+        ("GenericWorkload=true,PodGroupPreemptionPolicy=false", "unrecognized feature gate: PodGroupPreemptionPolicy"),
+    ],
+)
+def test_a_recording_is_replayed_as_its_version_and_what_another_does_not_have_is_named(
+    gates: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cluster.json").write_text(json.dumps(CLUSTER))
+    (tmp_path / "scheduler.yaml").write_text(GANG_OF_1_37)
+    folder, cluster = tmp_path / "recording", str(tmp_path / "cluster.json")
+    config = ["--config", str(tmp_path / "scheduler.yaml"), "--feature-gates", gates]
+    simulated = ["simulate", "-f", cluster, "--kubernetes-version=1.37", *config, "--record", str(folder)]
+    assert main(simulated) == 0
+    assert main(["replay", str(folder), "--verify"]) == 0
+    capsys.readouterr()
+    assert main(["replay", str(folder), "--emulated-version=1.36"]) == 3
+    error = capsys.readouterr().err
+    assert "the recorded configuration cannot be used; give one with --config" in error
+    assert problem in error
+    assert "It was read as of kube-scheduler 1.36, as --emulated-version says." in error
+    (tmp_path / "other.yaml").write_text(MOST_ALLOCATED)
+    other = ["--emulated-version=1.36", "--config", str(tmp_path / "other.yaml"), "--feature-gates="]
+    assert main(["replay", str(folder), *other]) == 1
+    assert "shop/p0: recorded large, replayed small" in capsys.readouterr().out
+
+
+def test_a_configuration_of_a_newer_version_takes_the_option(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "newer.yaml").write_text(RESHAPED)
+    config = ["--config", str(tmp_path / "newer.yaml")]
+    assert main(["replay", str(recording), *config]) == 3
+    assert "It was read as of kube-scheduler 1.36, as was recorded." in capsys.readouterr().err
+    assert main(["replay", str(recording), *config, "--emulated-version=1.37", "--no-outcome"]) == 0
+    assert main(["replay", str(recording), "--emulated-version=1.37"]) == 0
+    shown = capsys.readouterr().out
+    assert "3 decisions, 3 the same, 0 different" in shown
+    assert "The recorded cluster, simulated" in shown

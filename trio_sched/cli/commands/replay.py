@@ -42,6 +42,12 @@ _DIFFERENT: Final = 1
 )
 @click.option("--feature-gates", default=None, help="Other feature gates than the recorded ones: Gate=true|false,...")
 @click.option(
+    "--emulated-version",
+    metavar="1.33..1.37",
+    default="",
+    help="Another version of kube-scheduler than the recorded one to decide as.",
+)
+@click.option(
     "--from",
     "begins",
     metavar="TIME",
@@ -73,8 +79,8 @@ _DIFFERENT: Final = 1
     "--outcome/--no-outcome",
     "shows_outcome",
     default=None,
-    help="With --config or --feature-gates, also simulate the recorded cluster as it was and with these, and show "
-    "latency, utilisation and preemptions of both, as compare does; on by default.",
+    help="With --config, --feature-gates or --emulated-version, also simulate the recorded cluster as it was and with "
+    "these, and show latency, utilisation and preemptions of both, as compare does; on by default.",
 )
 @plugin_options
 @click.option(
@@ -84,6 +90,7 @@ def replay_command(
     folder: Path,
     config: Path | None,
     feature_gates: str | None,
+    emulated_version: str,
     begins: datetime | None,
     ends: datetime | None,
     verify: bool,
@@ -96,7 +103,8 @@ def replay_command(
 ) -> int:
     """Make the decisions again that --record has written to DIR, each in the state of the cluster of its moment.
 
-    Without --config they must be the same; with it, or with other plugins, those are shown that would have been others.
+    They are made as the recorded version of kube-scheduler, unless --emulated-version names another. Without other
+    options they must be the same; with them, or with other plugins, those are shown that would have been others.
     What follows from a decision is always what was recorded; what would have become of the cluster is simulated. The
     exit code is 0 if all decisions are the same, 1 if some are others, and 3 if something is wrong.
     """
@@ -106,12 +114,12 @@ def replay_command(
             _write_manifests(folder, manifests)
             return ExitCode.OK
         selection = selection_of(options)
-        has_other = config is not None or feature_gates is not None
+        has_other = config is not None or feature_gates is not None or bool(emulated_version)
         if shows_outcome and not has_other:
             raise click.UsageError("--outcome compares two configurations; give the other one with --config")
         comparison: Comparison | None = None
         with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
-            settings = RecordedSettings(config, feature_gates, selection, Path(scratch))
+            settings = RecordedSettings(config, feature_gates, selection, Path(scratch), emulated_version)
             progress.begin("decisions made again")
             plan = ReplayPlan(
                 folder=folder,
@@ -128,7 +136,7 @@ def replay_command(
             for line in as_lines(result, every_pod=every_pod):
                 click.echo(line)
             if comparison is not None:
-                console, names = answer_console(), ("as recorded", str(config or feature_gates))
+                console, names = answer_console(), ("as recorded", str(config or feature_gates or emulated_version))
                 console.print("\nThe recorded cluster, simulated:")
                 for part in comparison_as_tables(comparison, names, every_pod=every_pod):
                     console.print(part)
