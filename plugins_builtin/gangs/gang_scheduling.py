@@ -12,7 +12,6 @@ from trio_sched.plugin_api import (
     Change,
     Clause,
     CycleState,
-    Edit,
     EventRegistration,
     Handle,
     Hint,
@@ -34,6 +33,7 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.plugin_api.behaviour import Behaviour
+from trio_sched.plugin_api.clauses import smaller_gang
 
 NAME = "GangScheduling"
 PERMIT_SECONDS = 300.0
@@ -136,8 +136,11 @@ class GangScheduling:
                 reason="GangIncomplete",
                 title=f"{group.min_count} pods of the gang {name}",
                 cause=f"the gang {name} needs {group.min_count} pods, and there are {count}",
-                changes=partial(_smaller_gang, group, count),
+                changes=partial(self._smaller_gang, group, count),
             )
+
+    def _smaller_gang(self, group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Change]:
+        yield smaller_gang(group, count, recreated=not self._smaller_gangs_are_tried)
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
@@ -160,11 +163,3 @@ class GangScheduling:
             return Hint.SKIP
         before, after = old.min_count, new.min_count
         return Hint.QUEUE if before is None or after is None or after < before else Hint.SKIP
-
-
-def _smaller_gang(group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Change]:
-    def smaller(one: PodGroup) -> PodGroup:
-        return one.with_min_count(count)
-
-    edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, recreate=True)
-    yield Change(title=f"recreate the gang {group.name} with minCount {count}", edits=(edit,))

@@ -1,6 +1,7 @@
 """Pods of gangs that fit one by one and not at once: the cause, and changes with which the whole gang runs."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,13 @@ def racks(count: int, each: int = 2) -> list[Json]:
     return [node(f"n{i}", labels={"rack": f"r{i // each}"}) for i in range(count * each)]
 
 
-def explained(objects: list[Json], folder: Path, name: str = "t0", *, gates: str = GATES) -> dict[str, Any]:
+def explained(
+    objects: list[Json], folder: Path, name: str = "t0", *, gates: str = GATES, flags: Sequence[str] = ()
+) -> dict[str, Any]:
     file = folder / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     manifests = ClusterFiles(files=(file,)).load_dumped(pytest.fail, lambda _what: None)
-    settings = settings_of(None, gates, PluginSelection())
+    settings = settings_of(None, gates, PluginSelection(), flags)
     question = Question(settings=settings, names=[Name.read(name, NAMESPACE)])
     (answer,) = trio.run(explain_manifests, question, manifests, NOW, pytest.fail).answers
     return answer.explanation
@@ -78,6 +81,17 @@ def test_the_placement_in_which_most_fit_is_named_and_what_the_next_pod_lacks(tm
         "2 more nodes like n0 (4 CPU, 8.0Gi each)",
         "2 more nodes like n2 (4 CPU, 8.0Gi each)",
     ]
+
+
+@pytest.mark.parametrize("count", [2, 3], ids=["pods are missing", "they do not fit"])
+def test_since_1_37_a_gang_is_made_smaller_as_it_is(count: int, tmp_path: Path) -> None:
+    objects = [*racks(1), gang(3), *members(count)]
+    gates = "GenericWorkload=true"
+    data = explained(objects, tmp_path, gates=gates, flags=["--emulated-version=1.37"])
+    (found,) = [one for one in data["remedies"] if "minCount" in one["title"]]
+    assert found["title"] == "lower minCount of the gang train to 2"
+    patch = """'{"spec":{"schedulingPolicy":{"gang":{"minCount":2}}}}'"""
+    assert found["commands"] == [f"kubectl patch podgroup train -n {NAMESPACE} --type=merge -p {patch}"]
 
 
 def test_the_change_of_a_pod_is_made_to_all_of_its_gang(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from trio_sched.explanation.analysis import FailingClause, clause_without_hook
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
-from trio_sched.plugin_api.clauses import Change, Clause, Edit
+from trio_sched.plugin_api.clauses import Change, Clause, Edit, smaller_gang
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
 from trio_sched.plugin_api.smaller_requests import smaller_request
 
@@ -175,8 +175,7 @@ class PodGroupOfPod:
         if needed is not None:
             count = fitting + len(self._members() or ()) - len(self.waiting())  # with those that have a node
             if 0 < count < needed:
-                edit = _edit(group, lambda one: one.with_min_count(count))
-                yield Change(title=f"recreate the gang {group.name} with minCount {count}", edits=(edit,))
+                yield smaller_gang(group, count, recreated=not self.scheduler.behaviour.smaller_gangs_are_tried)
         if group.topology_key:
             edit = _edit(group, _without_topology)
             title = f"recreate the group {group.name} without its topology constraint"

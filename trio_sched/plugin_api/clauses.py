@@ -12,6 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.snapshot.arrays import BoolArray
 
 
@@ -93,6 +94,17 @@ def some_names(names: Iterable[str], most: int = 3) -> str:
 def edit_pod(pod: Pod, apply: Callable[[Pod], Pod]) -> Edit:
     """The pod in question with what *apply* changes of it."""
     return Edit(kind="Pod", name=pod.name, namespace=pod.namespace, apply=apply)
+
+
+def smaller_gang(group: PodGroup, count: int, *, recreated: bool) -> Change:
+    """The *group* with *count* as its ``minCount``; *recreated* where the API server lets nobody change that."""
+
+    def smaller(one: PodGroup) -> PodGroup:
+        return one.with_min_count(count)
+
+    edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, recreate=recreated)
+    lower = f"lower minCount of the gang {group.name} to {count}"
+    return Change(title=f"recreate the gang {group.name} with minCount {count}" if recreated else lower, edits=(edit,))
 
 
 def edit_node(name: str, apply: Callable[[Any], Any]) -> Edit:

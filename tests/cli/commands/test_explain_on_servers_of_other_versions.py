@@ -51,3 +51,35 @@ def test_a_claim_is_changed_in_the_version_that_is_served(
     assert inner["count"] == 2
     assert inner["deviceClassName"] == "gpu"
     assert ("exactly" in request) is has_exactly
+
+
+@pytest.mark.parametrize(("version", "served"), [("1.36", "v1alpha2"), ("1.37", "v1beta1")])
+def test_a_gang_is_recreated_where_its_min_count_cannot_be_changed(
+    version: str, served: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups = f"/apis/scheduling.k8s.io/{served}/namespaces/default/podgroups"
+    gang = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+    objects = [(groups, gang), ("/api/v1/nodes", {"metadata": {"name": "n"}, "status": status})]
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "3"}}}
+    for name in ("a", "b"):
+        spec = {"schedulingGroup": {"podGroupName": "g"}, "containers": [container]}
+        objects.append(("/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": spec}))
+    kubeconfig = tmp_path / "kubeconfig"
+    gates = "GenericWorkload=true" if version == "1.37" else "GenericWorkload=true,GangScheduling=true"
+    with simulator_in_thread(ApiServer(kubernetes_version=version)) as simulator:
+        for path, body in objects:
+            httpx.post(f"{simulator.url}{path}", json=body, trust_env=False).raise_for_status()
+        kubeconfig.write_text(json.dumps(simulator.kubeconfig()))
+        arguments = ["explain", "a", "--kubeconfig", str(kubeconfig), "--feature-gates", gates, "-o", "json"]
+        assert main(arguments) == 1
+        remedies = json.loads(capsys.readouterr().out)["explanations"][0]["remedies"]
+        (found,) = [one for one in remedies if "minCount" in one["title"]]
+        (command,) = found["commands"]
+        merge = {"content-type": "application/merge-patch+json"}
+        patch = command.partition("-p '")[2].partition("'")[0]
+        patched = httpx.patch(f"{simulator.url}{groups}/g", content=patch, headers=merge, trust_env=False)
+    assert patched.is_success is (version == "1.37")
+    assert ("replace --force" in command) is (version == "1.36")
+    if version == "1.37":
+        assert command.startswith(f"kubectl --kubeconfig={kubeconfig} patch podgroups.v1beta1.scheduling.k8s.io g ")
