@@ -39,7 +39,9 @@ class NodeDeclaredFeatures:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
     def __init__(self, args: None, handle: Handle) -> None:
-        self._mount_options_need_feature = Behaviour.of(handle).mount_options_need_feature
+        behaviour = Behaviour.of(handle)
+        self._mount_options_need_feature = behaviour.mount_options_need_feature
+        self._own_pod = behaviour.own_pod
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
@@ -63,7 +65,7 @@ class NodeDeclaredFeatures:
         """The declared features of a node or the required features of the pod change."""
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declared_features_changed),
-            on(Resource.POD, Action.UPDATE, self._required_features_changed),
+            on(self._own_pod, Action.UPDATE, self._required_features_changed),
         ]
 
     def _required_features(self, pod: Pod) -> frozenset[str]:

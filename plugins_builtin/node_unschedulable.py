@@ -24,6 +24,7 @@ from trio_sched.plugin_api import (
     on,
     unresolvable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.features import Features
 
 REASON = "node(s) were unschedulable"
@@ -38,6 +39,7 @@ class NodeUnschedulable:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._numeric = Features.of(handle.feature_enabled).taint_toleration_comparison_operators
+        self._own_pod = Behaviour.of(handle).own_pod
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
@@ -64,7 +66,7 @@ class NodeUnschedulable:
         """A node is added or uncordoned, or the pod gets a toleration."""
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_uncordoned),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._pod_tolerates_now),
+            on(self._own_pod, Action.UPDATE_POD_TOLERATION, self._pod_tolerates_now),
         ]
 
     def _node_uncordoned(self, pod: Pod, old: Node | None, new: Node) -> Hint:

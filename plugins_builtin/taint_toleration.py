@@ -29,6 +29,7 @@ from trio_sched.plugin_api import (
     per_distinct_value,
     unresolvable,
 )
+from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.features import Features
 
 REASON = "node(s) had untolerated taint(s)"
@@ -46,6 +47,7 @@ class TaintToleration:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._numeric = Features.of(handle.feature_enabled).taint_toleration_comparison_operators
+        self._own_pod = Behaviour.of(handle).own_pod
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
@@ -86,7 +88,7 @@ class TaintToleration:
         """A node is added or its taints change, or the pod's tolerations change."""
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_became_tolerable),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, _tolerations_of_this_pod_changed),
+            on(self._own_pod, Action.UPDATE_POD_TOLERATION, _tolerations_of_this_pod_changed),
         ]
 
     def _node_became_tolerable(self, pod: Pod, old: Node | None, new: Node) -> Hint:

@@ -108,6 +108,7 @@ class DynamicResources:
         self._handle = handle
         gates, behaviour = Features.of(handle.feature_enabled), Behaviour.of(handle)
         self._lists_are_evaluated = gates.dra_list_type_attributes or behaviour.list_attributes_are_evaluated
+        self._own_pod = behaviour.own_pod
         self._claim_actions = Action.ADD | Action.UPDATE
         if behaviour.deleted_claims_free_devices:
             self._claim_actions |= Action.DELETE
@@ -524,7 +525,7 @@ class DynamicResources:
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
             on(Resource.RESOURCE_CLAIM, self._claim_actions, self._claim_changed),
-            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._pod_changed),
+            on(self._own_pod, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._pod_changed),
             on(Resource.DEVICE_CLASS, add_or_update),
             on(Resource.RESOURCE_SLICE, add_or_update),
         ]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
+from trio_sched.plugin_api.cluster_events import Resource
 from trio_sched.plugin_api.handle import Handle
 
 
@@ -182,7 +183,8 @@ class Behaviour:
         "Events of the queue",
         "a new pod is `UnschedulablePodAdd` in metrics and logs, its change `UnschedulablePodUpdate…`",
         "`UnscheduledPodAdd`, `TargetPodUpdate…`; more requests are `UpdatePodScaleUp`, a node's other preemption "
-        "policy is `UpdateNodePreemptionPolicy`",
+        "policy is `UpdateNodePreemptionPolicy`; TaintToleration, NodeUnschedulable, NodeDeclaredFeatures and "
+        "DynamicResources are asked at changes of the waiting pod, and not of others, whether it may fit now",
     )
     """Whether events tell a pod's own changes from other pods."""
 
@@ -190,6 +192,11 @@ class Behaviour:
     def of(cls, handle: Handle) -> Behaviour:
         """That of the version that the scheduler of *handle* emulates."""
         return behaviour_at(handle.emulated_version)
+
+    @property
+    def own_pod(self) -> str:
+        """The resource in registrations of plugins to which only changes of the waiting pod itself matter."""
+        return Resource.TARGET_POD if self.pod_events_are_split else Resource.POD
 
 
 _1_36: Final = Behaviour(

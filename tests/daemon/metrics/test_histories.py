@@ -397,6 +397,30 @@ async def test_the_help_says_how_stable_a_metric_is_in_the_version(
     assert f"# HELP scheduler_preemption_goroutines_duration_seconds {text}" in page
 
 
+@pytest.mark.parametrize(("version", "of_others", "own"), [("1.36", 1, "Unschedulable"), ("1.37", None, "Target")])
+async def test_plugins_that_look_at_the_pod_itself_are_not_asked_at_changes_of_others_since_1_37(
+    version: str, of_others: int | None, own: str, autojump_clock: MockClock
+) -> None:
+    tolerations = [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    nodes = [node("free", cpu=1), node("gpu", cpu=1, taints=["gpu=:NoSchedule"])]
+    async with virtual_cluster(nodes=nodes, emulated_version=version) as cluster:
+        running, waiting = pod("running", cpu=1), pod("waiting", cpu=1)
+        await cluster.create(running)
+        await cluster.settle()
+        await cluster.create(waiting)
+        await cluster.settle()
+        await cluster.patch(running, {"spec": {"tolerations": tolerations}})
+        await cluster.settle()
+        assert not cluster.pod("waiting").node_name
+        await cluster.patch(waiting, {"spec": {"tolerations": tolerations}})
+        await cluster.settle()
+        assert cluster.pod("waiting").node_name == "gpu"
+        seen = await scrape_of(cluster)
+    asked, plugin = "scheduler_queueing_hint_execution_duration_seconds_count", "TaintToleration"
+    assert seen(asked, plugin=plugin, event="AssignedPodUpdatePodToleration") == of_others
+    assert seen(asked, plugin=plugin, event=f"{own}PodUpdatePodToleration") == 1
+
+
 async def test_groups_are_counted_as_entities_and_preemptors(autojump_clock: MockClock) -> None:
     async with cluster_of("1.37", nodes=[node("a", cpu="2")]) as cluster:
         await cluster.create(pod("low", cpu="2", node_name="a"))
