@@ -10,6 +10,7 @@ from attrs import frozen
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.watching.watched_kinds import WATCHED_ANYWAY, kind_of
 from trio_sched.kube_client.kinds import Kind
+from trio_sched.objects.workload_groups import PLURAL as WORKLOADS
 from trio_sched.plugin_api.custom_resources import Watched
 
 _READ = ("get", "list", "watch")
@@ -51,6 +52,8 @@ def cluster_rules(loaded: LoadedProfiles, *, read_only: bool = False) -> list[Ru
         found = kind_of(resource)
         if found is not None:
             allow(found[1].group, found[1].plural, _READ)
+            if found[0] == "PodGroup":
+                allow(found[1].group, WORKLOADS, _READ)  # in which 1.35 has them
     if read_only:
         return _merged(allowed)
     allow("", "pods/binding", ("create",))

@@ -15,6 +15,7 @@ from trio_sched.explanation.patches import patch_of, pod_patch
 from trio_sched.explanation.trial import EditedObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.workload_groups import is_of_workload, workload_name
 
 Json = dict[str, Any]
 
@@ -112,6 +113,8 @@ def commands(
             found += _of_pod(kubectl.command, one, workload)
         elif one.kind == "Node" and one.old is not None and one.new is not None:
             found += _of_node(kubectl.command, one.old, one.new)
+        elif one.kind == "PodGroup" and is_of_workload(one.name):
+            found.append(f"# create the workload {workload_name(one.name)} again: its pod groups cannot be changed")
         elif one.kind == "Node" or (one.kind in ("Pod", "CSINode") and one.old is None):
             return []  # what comes with a new node
         else:

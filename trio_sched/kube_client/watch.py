@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
-from typing import Generic
+from typing import Any, Generic
 from urllib.parse import urlencode
 
 import trio
@@ -142,6 +142,8 @@ class Reflector(Generic[T]):
     served: ServedVersions | None = None
     connected: trio.Event = field(init=False, factory=trio.Event)
     """Set while a watch is open; replaced by a new event when the watch ends."""
+    listed_kind: Kind[Any] | None = field(init=False, default=None)
+    """*kind* in the version that was listed last; None if nothing was listed, or the server serves it no more."""
     lists: int = field(init=False, default=0)
     """How often the objects were listed."""
     watches: int = field(init=False, default=0)
@@ -278,13 +280,14 @@ class Reflector(Generic[T]):
         try:
             chosen = await served.version_of(self.kind)
         except NotServed:
-            if self._known and served.is_missing(self.kind):
-                gone, self._known = self._known, {}
+            if self.listed_kind is not None and self._known is not None and served.is_missing(self.kind):
+                gone, self._known, self.listed_kind = self._known, {}, None
                 self.deliver(Changes(difference(gone, {}), self._version, relisted=True))
             self._must_list = True
             raise
         if chosen is not self._codec.kind:
             log.log(V2, "%s are read in the version %s", self.kind.plural, chosen.api_version)
+            self._must_list = self._must_list or chosen.plural != self._codec.kind.plural
             self._codec = Codec(chosen)
 
     def _has_other_version(self, error: NotFound) -> bool:
@@ -323,6 +326,7 @@ class Reflector(Generic[T]):
             self.on_error(self.kind.plural, error)
         is_first = self._known is None
         self._known = fresh
+        self.listed_kind = self._codec.kind
         self._version = version
         self._must_list = self._has_read_some = False
         self._listed_at = self.last_received_at = trio.current_time()

@@ -91,6 +91,14 @@ class PodSchedulingGroup(Struct, frozen=True, rename="camel", gc=False, omit_def
     pod_group_name: str | None = None
 
 
+class PodWorkloadReference(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """The workload of Kubernetes 1.35 that the pod belongs to, the pod group in it, and which copy of that."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """``spec`` of a Pod."""
 
@@ -116,6 +124,8 @@ class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True)
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
+    workload_ref: PodWorkloadReference | None = None
+    """None once `trio_sched.objects.workload_groups.join_group` has made a group of it."""
 
 
 class PodCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

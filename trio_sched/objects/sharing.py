@@ -18,6 +18,7 @@ from msgspec import Struct, structs
 from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.pod import Pod, PodStatus
+from trio_sched.objects.workload_groups import join_group, stay_in_group
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T", Pod, Node)
@@ -137,7 +138,12 @@ def forget_unused() -> None:
 
 
 def share_pod(pod: Pod, known: Pod | None) -> Pod:
-    """*pod*, just decoded, with parts of other pods and of *known*, its version before, instead of equal ones."""
+    """*pod*, just decoded, with parts of other pods and of *known*, its version before, instead of equal ones.
+
+    A reference to a workload has become a pod group.
+    """
+    if pod.spec.workload_ref is not None:
+        join_group(pod)
     if known is None:
         _share(pod.metadata, None, _METADATA)
         _share(pod.spec, None, _POD_SPEC)
@@ -148,6 +154,7 @@ def share_pod(pod: Pod, known: Pod | None) -> Pod:
     if bound == pod.spec:
         _replace_in_place(pod, "spec", known.spec if known.spec.node_name == bound.node_name else bound)
     else:
+        stay_in_group(pod, known)
         _share(pod.spec, known.spec, _POD_SPEC)
     if pod.status == known.status:
         _replace_in_place(pod, "status", known.status)

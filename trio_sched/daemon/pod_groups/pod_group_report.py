@@ -29,6 +29,7 @@ from trio_sched.kube_client.versions.api_versions import body_in_version
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod_group import PodGroup, PodGroupCondition
 from trio_sched.objects.timestamps import format_time
+from trio_sched.objects.workload_groups import is_of_workload, workload_of
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,8 @@ class PodGroupReporter:
         if group is None:
             log.error("Failed to get PodGroup for status update", extra={"podGroup": key})
             return
+        if is_of_workload(group.name):
+            return  # workloads have no status
         wanted = condition_of(result)
         current = self._current(group)
         if current is not None and current.status == "True" and wanted.status != "True":
@@ -95,10 +98,14 @@ class PodGroupReporter:
     def record(
         self, group: PodGroup, note: str, *, controller: str, reason: str, event_type: EventType = "Warning"
     ) -> None:
-        """Record an event about *group*."""
+        """Record an event about *group*, or about the workload that it is of."""
+        kind, about = "PodGroup", group.metadata
+        if is_of_workload(group.name):
+            kind, about = "Workload", workload_of(group)
         self.recorder.record_on_pod_group(
             PodGroupEvent(
-                group=group,
+                kind=kind,
+                about=about,
                 api_version=self.served.known(_KIND).api_version,
                 type=event_type,
                 reason=reason,

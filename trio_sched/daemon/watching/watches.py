@@ -12,6 +12,7 @@ from attrs import define, field
 
 from trio_sched.daemon.metrics.recorder import HistogramsBy
 from trio_sched.daemon.watching.delivery import Delivery
+from trio_sched.daemon.watching.pod_groups_of_workloads import PodGroupsOfWorkloads
 from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
@@ -22,6 +23,7 @@ from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.metadata import WireObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.workload_groups import PLURAL as WORKLOADS
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 
 log = logging.getLogger(__name__)
@@ -58,11 +60,13 @@ class Watches:
     """The reflectors of everything that is followed."""
     unwatched: dict[Watched, str] = field(factory=dict, init=False)
     """The kinds that are wanted and that the server does not serve, or not to this user → why."""
+    _of_workloads: PodGroupsOfWorkloads | None = field(default=None, init=False)
+    """Makes pod groups of the workloads that a server of 1.35 has; None: nobody wants pod groups."""
     _nursery: trio.Nursery | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.nodes = Reflector(self.client, self._node_kind, self.delivery.nodes_changed, self.random)
-        self.pods = Reflector(self.client, self._pod_kind, self.delivery.pods_changed, self.random)
+        self.pods = Reflector(self.client, self._pod_kind, self._pods_changed, self.random)
         self.nodes.deliver = self._measured(self.nodes)
         self.pods.deliver = self._measured(self.pods)
         self.reflectors += [self.nodes, self.pods]
@@ -83,6 +87,11 @@ class Watches:
                 deliver(batch)
             self.pods.deliver = deliver
             task_status.started()
+
+    def _pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
+        if self._of_workloads is not None:
+            self._of_workloads.pods_changed(batch)
+        self.delivery.pods_changed(batch)
 
     def _measured(self, reflector: Reflector[T]) -> Callable[[Listed[T] | Changes[T]], None]:
         """What *reflector* delivers to, and measures it if that is wanted."""
@@ -112,6 +121,8 @@ class Watches:
         names = {found[0] for found in map(kind_of, wanted) if found is not None}
         for name in self._scopes.keys() - names:
             self._scopes.pop(name).cancel()
+            if name == "PodGroup":
+                self._of_workloads = None
             self.delivery.event_handlers.scheduler.object_cache.drop_kind(name)
 
     async def _start_if_served(self, name: Watched, kind: Kind[Any], scope: trio.CancelScope) -> None:
@@ -124,6 +135,8 @@ class Watches:
         fix = "; is the CustomResourceDefinition installed? It is watched as soon as it is served" if is_custom else ""
         role = f"; {ROLES}"
         deliver = self.delivery.handler(name)
+        if name == "PodGroup":
+            deliver = self._with_groups_of_workloads(deliver, lambda: reflector.listed_kind)
         log_error = WatchErrorLog()
 
         def handle(batch: Listed[Any] | Changes[Any]) -> None:
@@ -164,3 +177,16 @@ class Watches:
         assert self._nursery is not None
         self._nursery.start_soon(follow, name=f"watch of {kind.plural}")
         await responded.wait()
+
+    def _with_groups_of_workloads(
+        self, deliver: Callable[[Listed[Any] | Changes[Any]], None], listed_kind: Callable[[], Kind[Any] | None]
+    ) -> Callable[[Listed[Any] | Changes[Any]], None]:
+        """What the watch of pod groups delivers to so that *deliver* gets those that are made of workloads, too."""
+
+        def are_served() -> bool:
+            kind = listed_kind()
+            return kind is not None and kind.plural == WORKLOADS
+
+        self._of_workloads = PodGroupsOfWorkloads(deliver=deliver, are_served=are_served)
+        self._of_workloads.pods_changed(Listed(list(self.pods.objects), self.pods.resource_version))
+        return self._of_workloads.groups_changed

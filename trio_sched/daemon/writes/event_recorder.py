@@ -183,9 +183,9 @@ class EventRecorder:
 
     def record_on_pod_group(self, event: PodGroupEvent) -> None:
         """Record *event*; never as a part of a series."""
-        metadata = event.group.metadata
+        metadata = event.about
         group = ObjectReference(
-            kind="PodGroup",
+            kind=event.kind,
             namespace=metadata.namespace,
             name=metadata.name,
             uid=metadata.uid,

@@ -12,8 +12,8 @@ from attrs import frozen
 from trio_sched.config.schema import LeaderElection
 from trio_sched.objects.event import ObjectReference
 from trio_sched.objects.lease import Lease
+from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
 
 EventType = Literal["Normal", "Warning"]
 
@@ -57,9 +57,11 @@ class LeaseEvent:
 class PodGroupEvent:
     """An event about a pod group, recorded as ``v1``."""
 
-    group: PodGroup
+    kind: str
+    """What it is about: the PodGroup, or the Workload that contains the group."""
+    about: ObjectMeta
     api_version: str
-    """The one in which the server serves the group."""
+    """The one in which the server serves it."""
     type: EventType
     reason: str
     note: str

@@ -28,7 +28,9 @@ from trio_sched.kube_client.versions.pod_group_shapes import (
     group_to_v1beta1,
     workload_from_v1beta1,
 )
+from trio_sched.objects import workload_groups
 from trio_sched.objects.any_object import AnyObject, CustomHead
+from trio_sched.objects.metadata import WireObject
 
 Convert = Callable[[Json], Json]
 
@@ -44,11 +46,17 @@ class ApiVersion:
         name: ``v1beta1``.
         read: an object in this version → the same as its class here expects it; None: it is alike.
         write: the other way, for patches, too.
+        other: the plural and the class of the objects that this version has instead of the kind; None: it has the kind.
     """
 
     name: str
     read: Convert | None = None
     write: Convert | None = None
+    other: tuple[str, type[WireObject]] | None = None
+
+    def plural(self, kind: Kind[Any]) -> str:
+        """The plural under which this version of *kind* is served."""
+        return kind.plural if self.other is None else self.other[0]
 
 
 @frozen(kw_only=True)
@@ -74,8 +82,7 @@ _SERVE_DEVICES: Final = (
 _ALIKE: Final = (ApiVersion("v1"), ApiVersion("v1beta2"))
 _SERVE_GROUPS: Final = (
     "kube-apiserver of 1.37 serves it with the feature gate GenericWorkload and "
-    "--runtime-config=scheduling.k8s.io/v1beta1=true, that of 1.36 with v1alpha2 in place of v1beta1; the workloads of "
-    "1.35 (v1alpha1) are no pod groups and not read: pods that name one in spec.workloadRef are scheduled one by one"
+    "--runtime-config=scheduling.k8s.io/v1beta1=true, that of 1.36 with v1alpha2 in place of v1beta1"
 )
 
 VERSIONED: Final[Mapping[tuple[str, str], VersionedKind]] = {
@@ -120,9 +127,10 @@ VERSIONED: Final[Mapping[tuple[str, str], VersionedKind]] = {
             ApiVersion("v1beta1", group_from_v1beta1, group_to_v1beta1),
             ApiVersion("v1alpha3", group_from_v1beta1, group_to_v1beta1),
             ApiVersion("v1alpha2"),
+            ApiVersion("v1alpha1", other=(workload_groups.PLURAL, workload_groups.Workload)),
         ),
-        cost="pods of pod groups stay pending",
-        fix=_SERVE_GROUPS,
+        cost="pods of pod groups stay pending, those that name a workload of 1.35 are scheduled one by one",
+        fix=f"{_SERVE_GROUPS}, and that of 1.35 the workloads that contain them with v1alpha1",
     ),
     (SCHEDULING, "workloads"): VersionedKind(
         versions=(
@@ -154,6 +162,9 @@ def in_version(kind: Kind[T], version: ApiVersion) -> Kind[T]:
     """
     if version.name == kind.version:
         return kind
+    if version.other is not None:
+        plural, type_ = version.other
+        return evolve(kind, version=version.name, plural=plural, type=type_)  # type: ignore[arg-type]
     if version.read is None:
         return evolve(kind, version=version.name)
     read: Any = partial(_read, version.read, kind.type)

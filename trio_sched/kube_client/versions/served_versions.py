@@ -86,8 +86,8 @@ class ServedVersions:
         """What `version_of` has returned for *kind* has answered 404; returns whether to ask for another."""
         if versioned(kind) is None:
             return False
-        self._refused.add((kind.group, chosen.version, kind.plural))
-        self._is_outdated = self._is_outdated or self._says_served(kind.group, chosen.version, kind.plural)
+        self._refused.add((kind.group, chosen.version, chosen.plural))
+        self._is_outdated = self._is_outdated or self._says_served(kind.group, chosen.version, chosen.plural)
         return True
 
     def is_missing(self, kind: Kind[Any]) -> bool:
@@ -95,14 +95,14 @@ class ServedVersions:
         row = versioned(kind)
         if row is None or not self.is_said_missing(kind):
             return False
-        return all((kind.group, one.name, kind.plural) in self._refused for one in row.versions)
+        return all((kind.group, one.name, one.plural(kind)) in self._refused for one in row.versions)
 
     def is_said_missing(self, kind: Kind[Any]) -> bool:
         """Whether the server says that it serves no version of *kind*, whatever it answers to requests."""
         row = versioned(kind)
         if row is None or self._served is None or kind.group not in self._served:
             return False
-        return not any(self._says_served(kind.group, one.name, kind.plural) for one in row.versions)
+        return not any(self._says_served(kind.group, one.name, one.plural(kind)) for one in row.versions)
 
     async def use(self, kind: Kind[T], request: Callable[[Kind[T]], Awaitable[R]]) -> R:
         """What *request* returns when it is called with *kind* in a served version; if that has gone, with another.
@@ -141,8 +141,8 @@ class ServedVersions:
 
     def _best(self, kind: Kind[Any], row: VersionedKind) -> ApiVersion | None:
         """The version to try next: those first that the server says it serves. None: all were refused."""
-        left = [one for one in row.versions if (kind.group, one.name, kind.plural) not in self._refused]
-        return min(left, key=lambda one: not self._says_served(kind.group, one.name, kind.plural), default=None)
+        left = [one for one in row.versions if (kind.group, one.name, one.plural(kind)) not in self._refused]
+        return min(left, key=lambda one: not self._says_served(kind.group, one.name, one.plural(kind)), default=None)
 
     def _says_served(self, group: str, version: str, plural: str) -> bool:
         return self._served is not None and (version, plural) in self._served.get(group, ())

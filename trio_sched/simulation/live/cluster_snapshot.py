@@ -23,14 +23,20 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.changes import Change
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.workload_groups import PLURAL as WORKLOADS
+from trio_sched.objects.workload_groups import Workload, with_groups_of_workloads
 from trio_sched.plugin_api.custom_resources import Watched, plural_of
 from trio_sched.simulation.simulated_run import in_process_clients
 from trio_sched.simulator import ApiServer, trio_clock
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import ObjectStore
+from trio_sched.simulator.storage.resource_types import collection_of
 
 PRIORITY_CLASSES: Kind[Any] = Kind(
     group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False, type=PriorityClass
+)
+_WORKLOADS: Kind[Any] = Kind(
+    group="scheduling.k8s.io", version="v1alpha1", plural=WORKLOADS, namespaced=True, type=Workload
 )
 
 
@@ -62,6 +68,8 @@ def snapshot_of(objects: Objects, wanted: Iterable[Watched]) -> ClusterSnapshot:
         if found is not None:
             others[found[0]] = list(objects(found[1]))
     pods = [pod for pod in objects(POD_KIND) if not pod.is_terminal]
+    if "PodGroup" in others:
+        others["PodGroup"] = with_groups_of_workloads([*others["PodGroup"], *objects(_WORKLOADS)], pods)
     return ClusterSnapshot(nodes=list(objects(NODE_KIND)), pods=pods, others=others)
 
 
@@ -69,7 +77,7 @@ def objects_of_store(store: ObjectStore) -> Objects:
     """The objects of an embedded API server."""
 
     def objects(kind: Kind[Any]) -> Iterable[Any]:
-        name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+        name = collection_of(kind.group, kind.version, kind.plural)
         decode = msgspec.json.Decoder(kind.type).decode
         for stored in store.collection(name).in_order():
             raw = stored.encoded(b"{")

@@ -18,6 +18,7 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.verbs import list_pages
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.workload_groups import join_group, with_groups_of_workloads
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.simulation.live.cluster_snapshot import PRIORITY_CLASSES, ClusterSnapshot
 
@@ -96,7 +97,10 @@ class LiveListing:
             NotListed: they may not be listed.
             KubeClientError: the cluster cannot be reached.
         """
-        return await self._required(POD_KIND)
+        pods: list[Pod] = await self._required(POD_KIND)
+        for pod in pods:
+            join_group(pod)
+        return pods
 
     async def snapshot(
         self, pods: Collection[Pod], asked: Collection[Pod], wanted: Iterable[Watched], *, scores_matter: bool
@@ -132,6 +136,8 @@ class LiveListing:
                 else:
                     others[name] = []
             nodes = await self._required(NODE_KIND)
+        if groups := others.get("PodGroup"):
+            others["PodGroup"] = with_groups_of_workloads(groups, pods)
         return ClusterSnapshot(nodes=nodes, pods=list(pods), others=others)
 
     async def _required(self, kind: Kind[Any]) -> list[Any]:

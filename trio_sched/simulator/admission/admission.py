@@ -9,6 +9,7 @@ from trio_sched.simulator.admission import pod_security
 from trio_sched.simulator.admission.annotations import number_in
 from trio_sched.simulator.admission.limit_ranges import apply_defaults, check_limits
 from trio_sched.simulator.admission.runtime_classes import admit_runtime_class
+from trio_sched.simulator.admission.workload_references import drop_reference
 from trio_sched.simulator.errors.status_errors import forbidden
 from trio_sched.simulator.pods.label_keys import merge_label_keys
 from trio_sched.simulator.pods.pod_defaults import (
@@ -45,6 +46,7 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
     if spec.get("runtimeClassName") or spec.get("overhead"):
         admit_runtime_class(state, resource, fields)
     merge_label_keys(fields, state.types.minor)
+    drop_reference(fields, state.types.minor)
     status: Json = {"phase": "Pending"}
     if spec.get("schedulingGates"):
         status["conditions"] = [

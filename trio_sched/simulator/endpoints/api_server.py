@@ -10,6 +10,7 @@ from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator.admission import pod_security
+from trio_sched.simulator.admission.workload_references import drop_stored_references
 from trio_sched.simulator.endpoints import discovery, openapi, openapi_v2
 from trio_sched.simulator.endpoints.faults import Faults, ReplyDropped
 from trio_sched.simulator.endpoints.messages import JSON_HEADERS, Request, Response, warning_header
@@ -144,6 +145,7 @@ class ApiServer:
         """
         self.state.types.minor = minor_version(kubernetes_version)
         self.kubernetes_version = kubernetes_version
+        drop_stored_references(self.store, self.state.types.minor)
         self._cut_streams()
 
     def compact(self) -> None:

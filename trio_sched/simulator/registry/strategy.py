@@ -250,6 +250,9 @@ _RULES: dict[str, Strategy] = {
 _NO_RULES = Strategy()
 _OF_1_37 = evolve(_RULES["podgroups.scheduling.k8s.io"], change_problems=pod_groups.resizable_pod_group_changes)
 _IN_VERSIONS = {
+    ("scheduling.k8s.io/v1alpha1", "Workload"): Strategy(
+        problems=pod_groups.workload_problems, change_problems=pod_groups.workload_changes
+    ),
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): _OF_1_37,
     ("scheduling.k8s.io/v1beta1", "PodGroup"): _OF_1_37,
 }

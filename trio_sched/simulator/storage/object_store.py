@@ -72,6 +72,10 @@ class StoredObject:
             self._tail = _encode(self.fields)[1:]
         return self._tail
 
+    def show(self, fields: Json) -> None:
+        """Have other *fields* from now on, in the same version: a server of another version reads what is stored."""
+        self.fields, self._tail = fields, b""
+
     def encoded(self, prefix: bytes) -> bytes:
         """The whole object as JSON, *prefix* with kind and version."""
         return prefix + self.tail

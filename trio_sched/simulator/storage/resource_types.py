@@ -200,6 +200,8 @@ scheduling.k8s.io v1
 scheduling.k8s.io v1alpha2@36-36,v1beta1@37,v1alpha3@37
   podgroups                       PodGroup                       n -        status                  g
   workloads                       Workload                       n -        -                       -
+scheduling.k8s.io v1alpha1@35-35
+  workloads                       Workload                       n -        -                       -
 storage.k8s.io v1
   csidrivers                      CSIDriver                      c -        -                       -
   csinodes                        CSINode                        c -        -                       r
@@ -211,6 +213,11 @@ storage.k8s.io v1@34,v1beta1
 """
 
 
+_STORAGES: Final = {
+    ("v1", "events"): "events",
+    # Later versions cannot read what 1.35 has stored.
+    ("v1alpha1", "workloads"): "workloads.v1alpha1.scheduling.k8s.io",
+}
 _OF_CONTAINERS = "attach,ephemeralcontainers,exec,log,portforward,proxy"
 
 
@@ -234,7 +241,7 @@ def _read_table() -> Iterator[ResourceType]:
                 short_names=_listed(short_names),
                 categories=("all",) if "a" in flags else (),
                 subresources=_listed(subresources.replace("CONTAINERS", _OF_CONTAINERS)),
-                storage="events" if plural == "events" else "",
+                storage=_STORAGES.get((version, plural), ""),
                 counts_generations="g" in flags,
                 blind_updates="r" not in flags,
                 keeps_status_on_create="k" in flags,
@@ -251,6 +258,12 @@ def _listed(column: str) -> tuple[str, ...]:
 BUILT_IN_TYPES: tuple[ResourceType, ...] = tuple(_read_table())
 _BY_PATH: Final = {(one.group, one.version, one.plural): one for one in BUILT_IN_TYPES}
 _BY_KIND: Final = {(one.api_version, one.kind): one for one in BUILT_IN_TYPES}
+
+
+def collection_of(group: str, version: str, plural: str) -> str:
+    """The name of the collection of the store that holds the objects of a resource."""
+    found = _BY_PATH.get((group, version, plural))
+    return found.collection if found is not None else f"{plural}.{group}" if group else plural
 
 
 @define(eq=False)

@@ -163,6 +163,8 @@ def _scheduling_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
         yield unsupported(f"{path}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
     if overhead := spec.get("overhead"):
         yield from requirement_problems({"limits": overhead}, f"{path}.overhead", ())
+    if reference := spec.get("workloadRef"):
+        yield from _workload_problems(reference, f"{path}.workloadRef")
     group = spec.get("schedulingGroup")
     if group is not None:
         where, name = f"{path}.schedulingGroup.podGroupName", group.get("podGroupName")
@@ -170,6 +172,14 @@ def _scheduling_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
             yield bad_value(where, name, "must specify one of: `podGroupName`")
         elif problem := names.subdomain(name):
             yield bad_value(where, name, problem)
+
+
+def _workload_problems(reference: Json, path: str) -> Iterator[FieldProblem]:
+    rules = (("name", names.subdomain), ("podGroup", names.dns_label), ("podGroupReplicaKey", names.dns_label))
+    for name, rule in rules:
+        value = reference.get(name) or ""
+        if (value or name != "podGroupReplicaKey") and (problem := rule(value)):
+            yield bad_value(f"{path}.{name}", value, problem)
 
 
 def _pod_level_problems(resources: Json, spec: Json, path: str, pod: PodContext) -> Iterator[FieldProblem]:
