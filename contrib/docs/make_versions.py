@@ -54,9 +54,8 @@ DIFFERENCES: Final = """\
   missing.
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
 - These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
-  DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption,
-  PodGroupPreemptionPolicy. InterPodAffinityHostnameFastPath and SchedulerPreQueueingHints can be set and change
-  nothing.
+  DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption.
+  InterPodAffinityHostnameFastPath and SchedulerPreQueueingHints can be set and change nothing.
 """
 _OLD: Final = FeatureGates((1, 36))
 _NEW: Final = FeatureGates((1, 37), compatibility=(1, 36))

@@ -64,6 +64,7 @@ class DefaultPreemption:
         self._is_async = features.scheduler_async_preemption
         self._by_topology = features.topology_aware_workload_scheduling
         self._by_group = features.workload_aware_preemption
+        self._groups_have_policies = features.pod_group_preemption_policy
         needs_groups = self._by_topology or self._by_group
         self.watches = ("PodDisruptionBudget", "PodGroup") if needs_groups else ("PodDisruptionBudget",)
 
@@ -184,7 +185,7 @@ class DefaultPreemption:
         known = self._handle.object("PodGroup", group.name, group.namespace)
         if known is None:
             return failure(f"failed to get pod group object: podgroup.scheduling.k8s.io {quote(group.name)} not found")
-        if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
+        if self._never_preempts(known, group):
             return unschedulable(NEVER)
         if self._has_terminating_victims(group, known.spec.priority or 0):
             return PodGroupPostFilterResult(message="ongoing preemption on nominated nodes")
@@ -194,6 +195,12 @@ class DefaultPreemption:
             return victims
         text = f"found a placement for podgroup, preempting {len(victims)} victims"
         return PodGroupPostFilterResult(victims, text)
+
+    def _never_preempts(self, known: PodGroup, group: PodGroupInfo) -> bool:
+        """Whether the policy of the group, or without the gate for such policies that of a pod, keeps it from that."""
+        if self._groups_have_policies:
+            return known.spec.preemption_policy == "Never"
+        return any(pod.spec.preemption_policy == "Never" for pod in group.pods)
 
     def _has_terminating_victims(self, group: PodGroupInfo, priority: int) -> bool:
         """Whether pods of a lower priority are leaving a node that a pod of *group* is nominated to."""

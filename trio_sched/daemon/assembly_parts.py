@@ -66,7 +66,7 @@ def build_pod_groups(
     from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption, PreemptForGroup, PreemptForPods
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
     from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
-    from trio_sched.engine.pod_groups.group_checks import SAME_SCHEDULER, UNIFORM
+    from trio_sched.engine.pod_groups.group_checks import SAME_SCHEDULER, UNIFORM, UNIFORM_WITH_POLICY
 
     scheduler, recorder, status_writer = binding.scheduler, binding.recorder, binding.status_writer
     reporter = PodGroupReporter(
@@ -87,6 +87,7 @@ def build_pod_groups(
         preemption = PreemptForGroup(**of_preemption)
     else:
         preemption = PreemptForPods(**of_preemption, preempts_for_groups=features.workload_aware_preemption)
+    uniform = UNIFORM_WITH_POLICY if features.pod_group_preemption_policy else UNIFORM
     parts: dict[str, Any] = {
         "scheduler": scheduler,
         "binding": binding,
@@ -103,7 +104,7 @@ def build_pod_groups(
             reporter=reporter,
         ),
         "skip_pod_schedule": skip_pod_schedule,
-        "check": UNIFORM if behaviour.groups_are_uniform else SAME_SCHEDULER,
+        "check": uniform if behaviour.groups_are_uniform else SAME_SCHEDULER,
         "by_placement": features.topology_aware_workload_scheduling,
         "preemption": preemption,
         "metrics": binding.metrics,

@@ -53,6 +53,8 @@ class PodGroupSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=
     disruption_mode: str | None = None
     priority_class_name: str = ""
     priority: int | None = None
+    preemption_policy: str | None = None
+    """Gate PodGroupPreemptionPolicy; from 1.37 on."""
 
 
 class PodGroupCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -43,6 +43,7 @@ class Features:
     logging_beta_options: bool = _gate("LoggingBetaOptions")
     node_declared_features: bool = _gate("NodeDeclaredFeatures")
     nominated_node_name_for_expectation: bool = _gate("NominatedNodeNameForExpectation")
+    pod_group_preemption_policy: bool = _gate("PodGroupPreemptionPolicy")
     pod_level_resources: bool = _gate("PodLevelResources")
     remote_request_header_uid: bool = _gate("RemoteRequestHeaderUID")
     scheduler_async_preemption: bool = _gate("SchedulerAsyncPreemption")

@@ -302,6 +302,7 @@ def pod_group(
     claims: Iterable[str | PodGroupResourceClaim] = (),
     disruption_mode: str | None = None,
     priority: int | None = None,
+    preemption_policy: str | None = None,
 ) -> PodGroup:
     """A pod group: a gang with *min_count*, else one whose pods are scheduled one by one.
 
@@ -313,6 +314,7 @@ def pod_group(
         claims: what its pods share: names of ResourceClaims, which stand for themselves, or full entries.
         disruption_mode: ``Pod`` or ``PodGroup``.
         priority: ``spec.priority``.
+        preemption_policy: ``spec.preemptionPolicy``, from 1.37 on.
     """
     return PodGroup(
         metadata=ObjectMeta(name=name, namespace=namespace, uid=f"uid-of-{namespace}/{name}"),
@@ -332,5 +334,6 @@ def pod_group(
             or None,
             disruption_mode=disruption_mode,
             priority=priority,
+            preemption_policy=preemption_policy,
         ),
     )

@@ -1,12 +1,14 @@
 """What kube-scheduler does otherwise with pod groups from one version to the next, on a whole cluster of each."""
 
+from typing import Any
+
 import pytest
 import trio
 from gangs import GATES_OF, Gangs, cluster_of, condition_of, member
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import Pod, PodGroupInfo, Status, hookimpl, unschedulable
-from trio_sched.testing import node, pod, pod_group
+from trio_sched.testing import node, pod, pod_group, priority_class
 from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.testing.cluster_objects import Refused
 
@@ -55,6 +57,41 @@ async def test_the_pods_of_a_group_need_its_priority(version: str, running: bool
         assert condition["message"] == text
         assert not is_bound
         assert {event.message for event in cluster.events("FailedScheduling", about="usual")} == {text}
+
+
+def of_class(name: str, priority_class_name: str) -> dict[str, Any]:
+    """A pod of the group called ``group``."""
+    resources = {"requests": {"cpu": "1"}}
+    spec = {"schedulingGroup": {"podGroupName": "group"}, "priorityClassName": priority_class_name}
+    containers = [{"name": "main", "image": "app", "resources": resources}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {**spec, "containers": containers}}
+
+
+@pytest.mark.parametrize("gate", [False, True])
+async def test_a_group_whose_class_never_preempts_evicts_nobody(gate: bool, autojump_clock: MockClock) -> None:
+    gates = {"PodGroupPreemptionPolicy": gate}
+    async with cluster_of("1.37", nodes=[node("a", cpu="2")], gates=gates) as cluster:
+        await cluster.create(priority_class("polite", 7, preemption_policy="Never"))
+        await cluster.create(priority_class("usual", 7))
+        await cluster.create(pod("low", cpu="2", node_name="a"))
+        group: dict[str, Any] = {
+            "apiVersion": "scheduling.k8s.io/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "group"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}, "priorityClassName": "polite"},
+        }
+        await cluster.create(group)
+        await cluster.create(of_class("same", "polite"))
+        await trio.sleep(30)
+        never = "pod group preemption: not eligible due to preemptionPolicy=Never."
+        assert condition_of(cluster, "group")["message"].endswith(never)
+        await cluster.create(of_class("other", "usual"))
+        await trio.sleep(60)
+        as_group = " as the pod group's preemption policy" if gate else ""
+        condition = condition_of(cluster, "group")
+        assert condition["reason"] == "SchedulerError"
+        assert f"should have the same preemption policy{as_group}, got " in condition["message"]
+        assert [one.name for one in cluster.pods() if one.node_name] == ["low"]
 
 
 class Asked:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from gangs import member
 
-from trio_sched.engine.pod_groups.group_checks import SAME_SCHEDULER, UNIFORM
+from trio_sched.engine.pod_groups.group_checks import SAME_SCHEDULER, UNIFORM, UNIFORM_WITH_POLICY
 from trio_sched.testing import pod_group
 
 GROUP = pod_group("g", priority=5)
@@ -43,3 +43,16 @@ def test_a_group_that_is_gone_has_no_priority() -> None:
     assert SAME_SCHEDULER.problem(None, [one], []) == ""
     assert UNIFORM.problem(None, [one], []) == 'podgroup.scheduling.k8s.io "g" not found'
     assert UNIFORM.problem(pod_group("g"), [one], []) == f"{SAME} priority as the pod group's priority, got 5 and 0"
+
+
+@pytest.mark.parametrize("policy", [None, "PreemptLowerPriority", "Never"])
+def test_with_the_gate_the_preemption_policy_of_the_group_counts(policy: str | None) -> None:
+    group, of_group = pod_group("g", priority=5, preemption_policy=policy), policy or "PreemptLowerPriority"
+    for own in (None, "PreemptLowerPriority", "Never"):
+        one, of_pod = member("a", "g", priority=5, preemption_policy=own), own or "PreemptLowerPriority"
+        text = f"{SAME} preemption policy as the pod group's preemption policy, got {of_pod} and {of_group}"
+        expected = "" if of_pod == of_group else text
+        assert UNIFORM_WITH_POLICY.problem(group, [one], []) == expected
+        assert UNIFORM.problem(group, [one], []) == ""
+    placed = member("b", "g", priority=6)
+    assert UNIFORM_WITH_POLICY.problem(group, [placed], []).startswith(f"{SAME} priority")

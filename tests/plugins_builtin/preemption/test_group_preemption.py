@@ -189,6 +189,25 @@ def test_since_1_37_the_answer_says_that_it_is_about_the_group(
     assert (status.code, status.message) == (code, f"pod group preemption: {text}")
 
 
+@pytest.mark.parametrize(("of_group", "of_pods"), [("Never", None), (None, "Never")])
+def test_with_the_gate_the_policy_of_the_group_says_whether_it_preempts(
+    of_group: str | None, of_pods: str | None
+) -> None:
+    known = [group(preemptionPolicy=of_group)]
+    handle = FakeHandle(
+        emulated_version=OF_1_37,
+        known_objects={"PodGroup": known, "PodDisruptionBudget": []},
+        gates=GROUPS | {"PodGroupPreemptionPolicy": True},
+    )
+    plugin = make_plugin("DefaultPreemption", handle=handle)
+    info = PodGroupInfo("default", "important", (member("p", "important", preemption_policy=of_pods),))
+    found = plugin.pod_group_post_filter(info, Trial([(running("low"), "n")], {"n": 1}))
+    if of_group == "Never":
+        assert found.message == "pod group preemption: not eligible due to preemptionPolicy=Never."
+    else:
+        assert [one.name for one in found.victims] == ["low"]
+
+
 def test_since_1_37_a_group_with_a_topology_key_preempts_too_and_victims_are_counted() -> None:
     known = [group(schedulingConstraints={"topology": [{"key": "rack"}]})]
     handle = FakeHandle(

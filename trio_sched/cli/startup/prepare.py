@@ -43,7 +43,6 @@ _LATER_GATES: Final = {
     "DRADeviceCompatibilityGroups": "compatibility groups of devices are",
     "DRAOptionalNodeOperations": "skipped operations of nodes on devices are",
     "InPlacePodVerticalScalingSchedulerPreemption": "preemption for pods that are resized is",
-    "PodGroupPreemptionPolicy": "the preemption policy of a pod group is",
     "SchedulerAsyncAPICalls": "merging of API calls is",
 }
 """Gates whose feature does not exist yet, with the words for it; all of them are off by default."""

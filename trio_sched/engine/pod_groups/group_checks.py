@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from attrs import frozen
@@ -32,23 +33,30 @@ def _other_scheduler(_group: PodGroup | None, pods: Sequence[Pod], _placed: Sequ
     return "" if other is None else _different("the same .spec.schedulerName set, got:", quote(first), quote(other))
 
 
-def _is_not_uniform(group: PodGroup | None, pods: Sequence[Pod], placed: Sequence[Pod]) -> str:
+def _is_not_uniform(
+    group: PodGroup | None, pods: Sequence[Pod], placed: Sequence[Pod], *, has_policy: bool = False
+) -> str:
+    """With *has_policy* the preemption policy of the group counts, else that of the first pod."""
     if group is None:
         name = (pods[0].group_key or "").partition("/")[2]
         return f"podgroup.scheduling.k8s.io {quote(name)} not found"
-    scheduler, priority, policy = pods[0].scheduler_name, group.spec.priority or 0, _policy_of(pods[0])
+    scheduler, priority = pods[0].scheduler_name, group.spec.priority or 0
+    policy = _policy_of(group) if has_policy else _policy_of(pods[0])
+    same_policy = "the same preemption policy"
+    if has_policy:
+        same_policy += " as the pod group's preemption policy"
     for pod in (*pods, *placed):
         if pod.scheduler_name != scheduler:
             return _different("the same .spec.schedulerName set, got:", quote(pod.scheduler_name), quote(scheduler))
         if pod.priority != priority:
             return _different("the same priority as the pod group's priority, got", pod.priority, priority)
         if _policy_of(pod) != policy:
-            return _different("the same preemption policy, got", _policy_of(pod), policy)
+            return _different(f"{same_policy}, got", _policy_of(pod), policy)
     return ""
 
 
-def _policy_of(pod: Pod) -> str:
-    return pod.spec.preemption_policy or _DEFAULT_POLICY
+def _policy_of(one: Pod | PodGroup) -> str:
+    return one.spec.preemption_policy or _DEFAULT_POLICY
 
 
 def _different(what: str, one: object, other: object) -> str:
@@ -59,3 +67,5 @@ SAME_SCHEDULER: Final = GroupCheck(_other_scheduler, is_told_in_condition=False)
 """All pods of the attempt have one scheduler; as kube-scheduler 1.36."""
 UNIFORM: Final = GroupCheck(_is_not_uniform, is_told_in_condition=True)
 """All pods of the group have one scheduler, the priority of the group and one preemption policy; as 1.37."""
+UNIFORM_WITH_POLICY: Final = GroupCheck(partial(_is_not_uniform, has_policy=True), is_told_in_condition=True)
+"""The same, and the preemption policy is that of the group; as 1.37 with the gate PodGroupPreemptionPolicy."""

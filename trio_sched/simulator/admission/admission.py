@@ -29,6 +29,7 @@ _NO_EXPANSION: Final = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )
 _TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+_PREEMPTS: Final = "PreemptLowerPriority"
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
@@ -142,7 +143,7 @@ def _set_template_generation(fields: Json, number: int) -> None:
 def _admit_priority(state: ClusterState, resource: ResourceType, fields: Json, spec: Json) -> None:
     """Turn ``priorityClassName`` into ``priority`` and ``preemptionPolicy``, as the admission plugin does."""
     classes = state.store.collection("priorityclasses.scheduling.k8s.io").objects
-    name, value, policy = spec.get("priorityClassName") or "", 0, "PreemptLowerPriority"
+    name, value, policy = spec.get("priorityClassName") or "", 0, _PREEMPTS
     if name:
         found = classes.get(name)
         if found is None:
@@ -277,8 +278,8 @@ def _date_taints(state: ClusterState, fields: Json) -> None:
             taint.setdefault("timeAdded", state.timestamp())
 
 
-def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """A new pod group: the protecting finalizer, and the priority of its class."""
+def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> Json | None:
+    """A new pod group: the protecting finalizer, and the priority of its class, which is returned."""
     metadata, spec = fields["metadata"], fields["spec"]
     finalizers = metadata.get("finalizers") or []
     if POD_GROUP_FINALIZER not in finalizers:
@@ -290,3 +291,22 @@ def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -
             who = metadata.get("name") or ""
             raise forbidden(resource, who, f"no PriorityClass with name {name} was found")
         spec["priority"] = found.fields["value"]
+        return found.fields
+    return None
+
+
+def admit_pod_group_with_policy(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """The same from 1.37 on, with the gate PodGroupPreemptionPolicy: the preemption policy of its class, too."""
+    chosen = admit_pod_group(state, resource, fields)
+    spec = fields["spec"]
+    policy = spec.get("preemptionPolicy") if chosen is None else chosen.get("preemptionPolicy")
+    policy = policy or _PREEMPTS
+    if spec.get("preemptionPolicy") not in (None, policy):
+        who, given = fields["metadata"].get("name") or "", spec["preemptionPolicy"]
+        raise forbidden(
+            resource,
+            who,
+            f"the string value of PreemptionPolicy ({given}) must not be provided in pod group spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name",
+        )
+    spec["preemptionPolicy"] = policy

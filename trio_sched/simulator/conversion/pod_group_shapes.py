@@ -1,6 +1,6 @@
-"""Pod groups and workloads of 1.37 (``v1beta1`` and ``v1alpha3``, which are alike) as they are stored, ``v1alpha2``.
+"""Pod groups and workloads of 1.37 (``v1beta1`` and ``v1alpha3``, which are alike) as they are stored.
 
-What ``v1alpha2`` has no field for is not stored: composite pod groups and preemption policies are not simulated.
+That is as in ``v1alpha2``, with further fields of pod groups. Templates of composite pod groups are not stored.
 """
 
 from __future__ import annotations

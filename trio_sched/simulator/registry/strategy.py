@@ -59,7 +59,7 @@ class Strategy:
     """
 
     defaults: Callable[[Json], None] = lambda _fields: None
-    admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
+    admit: Callable[[ClusterState, ResourceType, Json], object] = lambda _state, _resource, _fields: None
     admit_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
     sent_problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
     problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
@@ -248,7 +248,11 @@ _RULES: dict[str, Strategy] = {
 
 
 _NO_RULES = Strategy()
-_OF_1_37 = evolve(_RULES["podgroups.scheduling.k8s.io"], change_problems=pod_groups.resizable_pod_group_changes)
+_OF_1_37 = evolve(
+    _RULES["podgroups.scheduling.k8s.io"],
+    admit=admission.admit_pod_group_with_policy,
+    change_problems=pod_groups.resizable_pod_group_changes,
+)
 _IN_VERSIONS = {
     ("scheduling.k8s.io/v1alpha1", "Workload"): Strategy(
         problems=pod_groups.workload_problems, change_problems=pod_groups.workload_changes

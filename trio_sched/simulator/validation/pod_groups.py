@@ -16,6 +16,8 @@ from trio_sched.simulator.validation.meta.field_problems import (
 
 _MODES: Final = ("Pod", "PodGroup")
 _MOST_IN_WORKLOAD: Final = 8
+_IMMUTABLE: Final = ("priorityClassName", "priority", "preemptionPolicy")
+_POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 
 def pod_group_problems(fields: Json) -> list[FieldProblem]:
@@ -35,6 +37,9 @@ def pod_group_problems(fields: Json) -> list[FieldProblem]:
         problems.append(bad_value(path, count, "must be greater than or equal to 1"))
     if spec["disruptionMode"] not in _MODES:
         problems.append(unsupported("spec.disruptionMode", spec["disruptionMode"], _MODES))
+    preempts = spec.get("preemptionPolicy")
+    if preempts is not None and preempts not in _POLICIES:
+        problems.append(unsupported("spec.preemptionPolicy", preempts, _POLICIES))
     return problems
 
 
@@ -53,7 +58,7 @@ def pod_group_changes(old: Json, new: Json) -> list[FieldProblem]:
     names = ("podGroupTemplateRef", "schedulingPolicy", "schedulingConstraints", "resourceClaims", "disruptionMode")
     return [
         bad_value(f"spec.{name}", after.get(name), "field is immutable")
-        for name in (*names, "priorityClassName", "priority")
+        for name in (*names, *_IMMUTABLE)
         if before.get(name) != after.get(name)
     ]
 
