@@ -53,9 +53,11 @@ DIFFERENCES: Final = """\
   `preemption_evaluation_duration_seconds`, `preemption_workload_disruptions` and `preemption_pdb_violations_total` are
   missing.
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
-- These gates are refused at the start if they are on: CompositePodGroup, DRADerivedAttributes,
-  DRADeviceCompatibilityGroups, DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption.
-  InterPodAffinityHostnameFastPath and SchedulerPreQueueingHints can be set and change nothing.
+- [Trees of groups](../how_to/run_gangs.md#trees-of-groups) are scheduled without TopologyAwareWorkloadScheduling, too,
+  and a pod group whose tree is not whole is told so in its condition.
+- These gates are refused at the start if they are on: DRADerivedAttributes, DRADeviceCompatibilityGroups,
+  DRAOptionalNodeOperations, InPlacePodVerticalScalingSchedulerPreemption. InterPodAffinityHostnameFastPath
+  and SchedulerPreQueueingHints can be set and change nothing.
 """
 _OLD: Final = FeatureGates((1, 36))
 _NEW: Final = FeatureGates((1, 37), compatibility=(1, 36))

@@ -11,6 +11,7 @@ from trio_sched.plugin_api import (
     BoolArray,
     Change,
     Clause,
+    CompositePodGroup,
     CycleState,
     EventRegistration,
     Handle,
@@ -21,6 +22,7 @@ from trio_sched.plugin_api import (
     PodGroup,
     PodGroupInfo,
     PodGroupState,
+    PodGroupTree,
     Resource,
     Status,
     Wait,
@@ -34,6 +36,7 @@ from trio_sched.plugin_api import (
 )
 from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.clauses import smaller_gang
+from trio_sched.plugin_api.features import Features
 
 NAME = "GangScheduling"
 PERMIT_SECONDS = 300.0
@@ -48,6 +51,7 @@ class GangScheduling:
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
+        self._has_trees = Features.of(handle.feature_enabled).composite_pod_group
         self._smaller_gangs_are_tried = Behaviour.of(handle).smaller_gangs_are_tried
 
     def _group_of(self, pod: Pod) -> tuple[str, PodGroup | None] | None:
@@ -70,6 +74,8 @@ class GangScheduling:
         name, group = found
         if group is None:
             return unresolvable(f"waiting for pods's pod group {quote(name)} to appear in scheduling queue")
+        if self._has_trees and group.spec.parent_composite_pod_group_name:
+            return self._refused_in_tree(group)
         if group.min_count is None:
             return None
         state = self._state(pod, name)
@@ -77,14 +83,34 @@ class GangScheduling:
             return state
         return unresolvable(TOO_FEW_PODS) if state.pod_count < group.min_count else None
 
+    def _refused_in_tree(self, group: PodGroup) -> Status | None:
+        """Why the pods of a group that has a parent are gated; None if they are not."""
+        tree = self._handle.pod_group_tree(group.namespace, group.name)
+        if isinstance(tree, Status):
+            return unresolvable(f"failed to build hierarchy snapshot: {tree.message}")
+        if not self._has_enough_pods(tree):
+            return unresolvable(f"waiting for composite pod group {quote(tree.group.name)} tree to meet quorum")
+        return None
+
+    def _has_enough_pods(self, tree: PodGroupTree) -> bool:
+        """Whether a group has as many pods, or a composite one as many child groups that have, as it needs."""
+        group = tree.group
+        if isinstance(group, CompositePodGroup):
+            return sum(map(self._has_enough_pods, tree.children)) >= _needed(group)
+        state = self._handle.pod_group_state(group.namespace, group.name)
+        return state is not None and state.pod_count >= _needed(group)
+
     @hookimpl
     def placement_feasible(self, group: PodGroupInfo, progress: PlacementProgress) -> Status | None:
-        """Compare how many pods have a node, or still may get one, with how many the group needs."""
-        known: PodGroup | None = self._handle.object("PodGroup", group.name, group.namespace)
+        """Compare how many pods have a node, or still may get one, with how many the group needs.
+
+        Of a composite group its child groups are compared.
+        """
+        known: PodGroup | CompositePodGroup | None = self._handle.object(group.kind, group.name, group.namespace)
         if known is None:
-            missing = f"podgroup.scheduling.k8s.io {quote(group.name)} not found"
+            missing = f"{group.kind.lower()}.scheduling.k8s.io {quote(group.name)} not found"
             return failure(f"failed to get podGroup {group.key} to compute gang feasibility: {missing}")
-        needed = known.min_count or 1
+        needed = _needed(known)
         counts = f"{progress.scheduled} scheduled, {progress.remaining} remaining"
         if progress.scheduled + progress.remaining < needed:
             return unschedulable(f"minCount ({needed}) cannot be satisfied: {counts}")
@@ -149,17 +175,47 @@ class GangScheduling:
             on(Resource.POD, Action.ADD, self._pod_added),
             on(Resource.POD_GROUP, Action.ADD, self._group_added),
         ]
+        if self._has_trees:
+            added.append(on(Resource.COMPOSITE_POD_GROUP, Action.ADD, self._parent_added))
         changed = on(Resource.POD_GROUP, Action.UPDATE, self._group_changed)
         return [*added, changed] if self._smaller_gangs_are_tried else added
 
     def _pod_added(self, pod: Pod, old: Any, new: Pod) -> Hint:
-        return Hint.QUEUE if pod.group_key is not None and pod.group_key == new.group_key else Hint.SKIP
+        name = None if new.spec.scheduling_group is None else new.spec.scheduling_group.pod_group_name
+        return Hint.QUEUE if name and self._are_together(pod, new.namespace, name) else Hint.SKIP
 
     def _group_added(self, pod: Pod, old: Any, new: PodGroup) -> Hint:
-        return Hint.QUEUE if pod.group_key == f"{new.namespace}/{new.name}" else Hint.SKIP
+        return Hint.QUEUE if self._are_together(pod, new.namespace, new.name) else Hint.SKIP
+
+    def _parent_added(self, pod: Pod, old: Any, new: CompositePodGroup) -> Hint:
+        tree = self._tree(pod.namespace, pod.group_key)
+        return Hint.QUEUE if tree is not None and pod.namespace == new.namespace and _has(tree, new) else Hint.SKIP
 
     def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup) -> Hint:
-        if pod.group_key != f"{new.namespace}/{new.name}":
+        if not self._are_together(pod, new.namespace, new.name):
             return Hint.SKIP
         before, after = old.min_count, new.min_count
         return Hint.QUEUE if before is None or after is None or after < before else Hint.SKIP
+
+    def _are_together(self, pod: Pod, namespace: str, name: str) -> bool:
+        """Whether the group of *pod* is that one, or in the same tree."""
+        key = f"{namespace}/{name}"
+        if not self._has_trees or pod.group_key == key or pod.namespace != namespace:
+            return pod.group_key == key
+        own, other = self._tree(namespace, pod.group_key), self._tree(namespace, key)
+        return own is not None and other is not None and own.group.metadata.uid == other.group.metadata.uid
+
+    def _tree(self, namespace: str, key: str | None) -> PodGroupTree | None:
+        """The tree that a group is in; None if it is in none that can be scheduled."""
+        tree = None if key is None else self._handle.pod_group_tree(namespace, key.partition("/")[2])
+        return tree if isinstance(tree, PodGroupTree) else None
+
+
+def _needed(group: PodGroup | CompositePodGroup) -> int:
+    """How many pods, or child groups, a group needs."""
+    return (group.min_group_count if isinstance(group, CompositePodGroup) else group.min_count) or 1
+
+
+def _has(tree: PodGroupTree, group: CompositePodGroup) -> bool:
+    """Whether *group* is in *tree*."""
+    return tree.group.metadata.uid == group.metadata.uid or any(_has(child, group) for child in tree.children)

@@ -31,10 +31,11 @@ class PodGroupPodsCount:
     @hookimpl
     def placement_score(self, group: PodGroupInfo, placement: PlacementAssignments, state: CycleState) -> int | Status:
         """How many pods have a node."""
-        members = self._handle.pod_group_state(group.namespace, group.name)
-        if members is None:
+        states = [self._handle.pod_group_state(group.namespace, name) for name in group.group_names]
+        known = [state for state in states if state is not None]
+        if not known:
             return failure(f"pod group state not found for pod group {group.key}")
-        return members.scheduled_count + len(placement.assignments)
+        return sum(state.scheduled_count for state in known) + len(placement.assignments)
 
     @hookimpl
     def normalize_placement_score(

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from trio_sched.plugin_api import (
+    CompositePodGroup,
     CycleState,
     Handle,
     NodeColumns,
@@ -19,6 +20,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     quote,
 )
+from trio_sched.plugin_api.features import Features
 
 NAME = "TopologyPlacementGenerator"
 
@@ -27,29 +29,31 @@ class TopologyPlacementGenerator:
     """Names the domains of the topology key of a group, or the one where pods of it are already."""
 
     name: ClassVar[str] = NAME
-    watches: ClassVar[tuple[str, ...]] = ("PodGroup",)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
+        has_trees = Features.of(handle.feature_enabled).composite_pod_group
+        self.watches = ("PodGroup", "CompositePodGroup") if has_trees else ("PodGroup",)
 
     @hookimpl
     def placement_generate(
         self, group: PodGroupInfo, nodes: NodeColumns, state: CycleState
     ) -> Iterable[Placement] | Status | None:
         """One placement for each value of the topology key; all nodes if the group has no key."""
-        known: PodGroup | None = self._handle.object("PodGroup", group.name, group.namespace)
+        known: PodGroup | CompositePodGroup | None = self._handle.object(group.kind, group.name, group.namespace)
         if known is None:
-            return failure(f"podgroup.scheduling.k8s.io {quote(group.name)} not found")
-        constraints = known.spec.scheduling_constraints
-        if constraints is None or not constraints.topology:
+            return failure(f"{group.kind.lower()}.scheduling.k8s.io {quote(group.name)} not found")
+        key = known.topology_key
+        if not key:
             return None
-        key = constraints.topology[0].key
-        members = self._handle.pod_group_state(group.namespace, group.name)
-        if members is None:
+        states = [self._handle.pod_group_state(group.namespace, name) for name in group.group_names]
+        members = [state for state in states if state is not None]
+        if not members:
             return failure(f"pod group state not found for pod group {group.key}")
         wanted: str | None = None
-        if members.scheduled_count:
-            found = _domain_of(members.node_names, key, nodes)
+        node_names = {uid: name for state in members for uid, name in state.node_names.items()}
+        if node_names:
+            found = _domain_of(node_names, key, nodes)
             if isinstance(found, Status):
                 return found
             wanted = found

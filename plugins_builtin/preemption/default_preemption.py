@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from plugins_builtin.preemption.group_preemption import victims_at_placement, victims_of_group
+from plugins_builtin.preemption.group_preemption import Together, victims_at_placement, victims_of_group
 from trio_sched.plugin_api import (
     Action,
     Code,
+    CompositePodGroup,
     CycleState,
     DefaultPreemptionArgs,
     Diagnosis,
@@ -38,6 +39,8 @@ from trio_sched.plugin_api.features import Features
 from trio_sched.plugin_api.preemption import best_candidates
 
 NAME = "DefaultPreemption"
+_MAX_LEVELS = 4
+"""Of groups in a tree."""
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
 GROUP_PREEMPTION_UNFINISHED = "waiting for the preemption for this pod group to be finished"
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -65,8 +68,10 @@ class DefaultPreemption:
         self._by_topology = features.topology_aware_workload_scheduling
         self._by_group = features.workload_aware_preemption
         self._groups_have_policies = features.pod_group_preemption_policy
+        self._has_trees = features.composite_pod_group
+        groups = ("PodGroup", "CompositePodGroup") if self._has_trees else ("PodGroup",)
         needs_groups = self._by_topology or self._by_group
-        self.watches = ("PodDisruptionBudget", "PodGroup") if needs_groups else ("PodDisruptionBudget",)
+        self.watches = ("PodDisruptionBudget", *(groups if needs_groups else ()))
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
@@ -77,7 +82,7 @@ class DefaultPreemption:
         if scheduling_group is None or not self._by_group:
             return unresolvable(PREEMPTION_UNFINISHED) if self._handle.is_preempting_for(pod) else None
         group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
-        if group is None or not self._handle.is_preempting_for(group):
+        if group is None or not self._handle.is_preempting_for(self._with_parents(group)[-1]):
             return None
         return unresolvable(GROUP_PREEMPTION_UNFINISHED)
 
@@ -182,9 +187,10 @@ class DefaultPreemption:
         return PodGroupPostFilterResult(found.victims, text)
 
     def _evictions(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
-        known = self._handle.object("PodGroup", group.name, group.namespace)
+        known = self._handle.object(group.kind, group.name, group.namespace)
         if known is None:
-            return failure(f"failed to get pod group object: podgroup.scheduling.k8s.io {quote(group.name)} not found")
+            missing = f"{group.kind.lower()}.scheduling.k8s.io {quote(group.name)} not found"
+            return failure(f"failed to get pod group object: {missing}")
         if self._never_preempts(known, group):
             return unschedulable(NEVER)
         if self._has_terminating_victims(group, known.spec.priority or 0):
@@ -196,7 +202,7 @@ class DefaultPreemption:
         text = f"found a placement for podgroup, preempting {len(victims)} victims"
         return PodGroupPostFilterResult(victims, text)
 
-    def _never_preempts(self, known: PodGroup, group: PodGroupInfo) -> bool:
+    def _never_preempts(self, known: PodGroup | CompositePodGroup, group: PodGroupInfo) -> bool:
         """Whether the policy of the group, or without the gate for such policies that of a pod, keeps it from that."""
         if self._groups_have_policies:
             return known.spec.preemption_policy == "Never"
@@ -213,13 +219,27 @@ class DefaultPreemption:
             for other in self._handle.nodes.node(position).pods
         )
 
-    def _disrupted_together(self, pod: Pod) -> PodGroup | None:
-        """The group of *pod* if all its pods have to be evicted together."""
+    def _disrupted_together(self, pod: Pod) -> Together | None:
+        """The highest group that *pod* is in of those whose pods have to be evicted together; None if there is none."""
         scheduling_group = pod.spec.scheduling_group
         if scheduling_group is None:
             return None
         group: PodGroup | None = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
-        return group if group is not None and group.spec.disruption_mode == "PodGroup" else None
+        if group is None:
+            return None
+        groups = self._with_parents(group)
+        together = [one for one in groups if one.is_disrupted_together]
+        return Together(together[-1], groups[-1].spec.priority or 0) if together else None
+
+    def _with_parents(self, group: PodGroup) -> list[PodGroup | CompositePodGroup]:
+        """*group* and the groups above it, the root of the tree last."""
+        found: list[PodGroup | CompositePodGroup] = [group]
+        while self._has_trees and len(found) < _MAX_LEVELS and (name := found[-1].spec.parent_composite_pod_group_name):
+            parent: CompositePodGroup | None = self._handle.object("CompositePodGroup", name, group.namespace)
+            if parent is None:
+                break
+            found.append(parent)
+        return found
 
     # --- eligibility ------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from trio_sched.plugin_api import (
     NOT_STARTED,
     BudgetsByNamespace,
+    CompositePodGroup,
     Pod,
     PodDisruptionBudget,
     PodGroup,
@@ -27,11 +28,22 @@ from trio_sched.plugin_api import (
 NO_VICTIMS = unresolvable("No preemption victims found for incoming preemptor")
 
 
+@frozen(eq=False)
+class Together:
+    """A group whose pods are evicted together."""
+
+    group: PodGroup | CompositePodGroup
+    priority: int
+    """Of the root of its tree, which is that of all pods in the tree."""
+
+
 @define(eq=False)
 class _Unit:
     """Pods that are evicted together: those of a group, or a single one."""
 
     priority: int
+    is_composite: bool
+    """Whether they are those below a composite group."""
     pods: list[Pod] = field(factory=list)
     node_names: set[str] = field(factory=set)
 
@@ -40,14 +52,14 @@ class _Unit:
         """Sorts the most important unit first."""
         start = min(map(started_at, self.pods), default=NOT_STARTED)
         is_grouped = self.pods[0].spec.scheduling_group is not None
-        return -self.priority, not is_grouped, -len(self.pods) if is_grouped else 0, start
+        return -self.priority, not self.is_composite, not is_grouped, -len(self.pods) if is_grouped else 0, start
 
 
 def victims_of_group(
-    group: PodGroup,
+    group: PodGroup | CompositePodGroup,
     trial: PodGroupTrial,
     budgets: Iterable[PodDisruptionBudget],
-    disrupted_together: Callable[[Pod], PodGroup | None],
+    disrupted_together: Callable[[Pod], Together | None],
 ) -> tuple[Pod, ...] | Status:
     """The pods to evict so that *group* fits, most important first; or why that does not help.
 
@@ -55,7 +67,7 @@ def victims_of_group(
         group: the preemptor.
         trial: tries to schedule it without some pods.
         budgets: all disruption budgets.
-        disrupted_together: the group of a pod, if the pods of that group are evicted together.
+        disrupted_together: the group that a pod is in, if the pods of that group are evicted together.
     """
     units = _potential_units(group.spec.priority or 0, trial, disrupted_together)
     if not units:
@@ -78,10 +90,10 @@ def victims_of_group(
 
 
 def victims_at_placement(
-    group: PodGroup,
+    group: PodGroup | CompositePodGroup,
     trial: PodGroupTrial,
     budgets: Iterable[PodDisruptionBudget],
-    disrupted_together: Callable[[Pod], PodGroup | None],
+    disrupted_together: Callable[[Pod], Together | None],
 ) -> tuple[Pod, ...] | Status:
     """The pods to evict so that *group* fits where it is placed without all of them; or why that does not help.
 
@@ -107,19 +119,21 @@ def victims_at_placement(
 
 
 def _potential_units(
-    priority: int, trial: PodGroupTrial, disrupted_together: Callable[[Pod], PodGroup | None]
+    preemptor_priority: int, trial: PodGroupTrial, disrupted_together: Callable[[Pod], Together | None]
 ) -> list[_Unit]:
-    """The units with a lower priority than *priority*."""
+    """The units with a lower priority than *preemptor_priority*."""
     units: dict[str, _Unit] = {}
     for pod, node_name in trial.assigned_pods:
         together = disrupted_together(pod)
-        uid = pod.uid if together is None else together.metadata.uid
+        uid = pod.uid if together is None else together.group.metadata.uid
         unit = units.get(uid)
         if unit is None:
-            unit = units[uid] = _Unit(pod.priority if together is None else together.spec.priority or 0)
+            priority = pod.priority if together is None else together.priority
+            is_composite = together is not None and isinstance(together.group, CompositePodGroup)
+            unit = units[uid] = _Unit(priority, is_composite)
         unit.pods.append(pod)
         unit.node_names.add(node_name)
-    return [unit for unit in units.values() if unit.priority < priority]
+    return [unit for unit in units.values() if unit.priority < preemptor_priority]
 
 
 def _fits(trial: PodGroupTrial) -> bool:

@@ -11,10 +11,11 @@ from recorded_clusters import record
 
 from trio_sched.plugin_api import CycleState, Pod, hookimpl, unschedulable
 from trio_sched.recording.folder import RecordingReader
+from trio_sched.recording.recording_settings import RecordingSettings
 from trio_sched.recording.records import Decided, GroupTried, PlacesReleased
 from trio_sched.replaying.results import ReplayResult
 from trio_sched.simulator import PretendExtender, leaving
-from trio_sched.testing import VirtualCluster, node, pod, pod_group, replayed_cluster
+from trio_sched.testing import VirtualCluster, composite_pod_group, node, pod, pod_group, replayed_cluster
 
 PROFILE = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -186,3 +187,31 @@ def test_places_that_a_gang_has_held_for_too_long_are_released_at_the_same_momen
     waited = {one.uid for one in records if isinstance(one, Decided) and not one.node and one.now < released}
     assert waited & {one.uid for one in records if isinstance(one, Decided) and one.node and one.now >= released}
     assert_same(replayed_cluster(tmp_path))
+
+
+async def trees(cluster: VirtualCluster) -> None:
+    for tree in ("fits", "late"):
+        await cluster.create(composite_pod_group(tree, min_group_count=2))
+        for leaf in (f"{tree}-a", f"{tree}-b"):
+            await cluster.create(pod_group(leaf, min_count=2, parent=tree))
+            for number in range(2):
+                await cluster.create(member(f"{leaf}-{number}", leaf, cpu="1"))
+        await cluster.settle()
+    for leaf in ("fits-a", "fits-b"):
+        for number in range(2):
+            await cluster.delete(pod(f"{leaf}-{number}"), grace_seconds=0)
+    await trio.sleep(30)
+    assert condition_of(cluster, "late-b")["status"] == "True"
+
+
+@pytest.mark.parametrize("hashes", [False, True])
+def test_trees_of_groups_get_the_same_places_and_conditions(hashes: bool, tmp_path: Path) -> None:
+    gates = {"GenericWorkload": True, "CompositePodGroup": True, "TopologyAwareWorkloadScheduling": True}
+    options = {"kubernetes_version": "1.37", "emulated_version": "1.37", "gates": gates}
+    nodes = [node(f"n{number}", cpu="2") for number in range(3)]
+    record(RecordingSettings(folder=tmp_path, hash_names=hashes), trees, nodes=nodes, **options)
+    result = replayed_cluster(tmp_path)
+    assert_same(result)
+    reasons = [one.reason for one in tried(tmp_path)]
+    assert (reasons[0], reasons[-1], "Unschedulable" in reasons) == ("Scheduled", "Scheduled", True)
+    assert {len(one.places) for one in tried(tmp_path)} == {4}

@@ -143,6 +143,62 @@ async def test_min_count_may_be_changed_from_1_37_on() -> None:
     await merge(f"{GROUPS}/v1beta1/{own}/g", {"spec": {"schedulingPolicy": {"gang": {"minCount": 0}}}}, expect=422)
 
 
+TREE: Json = {
+    "workloadRef": {"workloadName": "w", "templateName": "t"},
+    "schedulingPolicy": {"gang": {"minGroupCount": 2}},
+}
+COMPOSITES = f"{GROUPS}/v1alpha3/namespaces/default/compositepodgroups"
+
+
+async def test_composite_pod_groups_are_served_from_1_37_on() -> None:
+    server = ApiServer(kubernetes_version="1.37")
+    api, own = Api(server), {"metadata": {"name": "top"}, "spec": TREE}
+    made = await api("POST", COMPOSITES, own)
+    shown = {**TREE, "disruptionMode": {"single": {}}, "preemptionPolicy": "PreemptLowerPriority"}
+    assert made["spec"] == shown
+    condition = {"type": "Ready", "status": "True", "reason": "R", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    merge = partial(api, "PATCH", content_type="application/merge-patch+json")
+    await merge(f"{COMPOSITES}/top/status", {"status": {"conditions": [{**condition, "message": ""}]}})
+    read = await api("GET", f"{COMPOSITES}/top")
+    assert (read["spec"], len(read["status"]["conditions"])) == (shown, 1)
+    await api("GET", COMPOSITES.replace("v1alpha3", "v1beta1"), expect=404)
+    assert (await api_of("1.36").raw("GET", COMPOSITES)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"workloadRef": None}, "spec.workloadRef"),
+        ({"schedulingPolicy": {}}, "spec.schedulingPolicy"),
+        ({"schedulingPolicy": {"basic": {}, "gang": {"minGroupCount": 1}}}, "spec.schedulingPolicy"),
+        ({"schedulingPolicy": {"gang": {"minGroupCount": 0}}}, "spec.schedulingPolicy.gang.minGroupCount"),
+        ({"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minGroupCount"),
+        ({"disruptionMode": {"single": {}, "all": {}}}, "spec.disruptionMode"),
+        ({"schedulingConstraints": {"topology": [{"key": "a"}, {"key": "b"}]}}, "spec.schedulingConstraints.topology"),
+        ({"preemptionPolicy": "Sometimes"}, "spec.preemptionPolicy"),
+    ],
+)
+async def test_wrong_composite_pod_groups_are_refused(change: Json, field: str) -> None:
+    api = api_of("1.37")
+    refused = await api("POST", COMPOSITES, {"metadata": {"name": "top"}, "spec": {**TREE, **change}}, expect=422)
+    assert field in refused["message"]
+
+
+async def test_what_is_above_a_group_never_changes() -> None:
+    api, groups = api_of("1.37"), f"{GROUPS}/v1beta1/namespaces/default/podgroups"
+    await api("POST", COMPOSITES, {"metadata": {"name": "low"}, "spec": {**TREE, "parentCompositePodGroupName": "top"}})
+    leaf = {"schedulingPolicy": {"gang": {"minCount": 2}}, "parentCompositePodGroupName": "low"}
+    made = await api("POST", groups, {"metadata": {"name": "leaf"}, "spec": leaf})
+    assert made["spec"]["parentCompositePodGroupName"] == "low"
+    merge = partial(api, "PATCH", content_type="application/merge-patch+json", expect=422)
+    for path in (f"{COMPOSITES}/low", f"{groups}/leaf"):
+        for parent in ("other", None):
+            refused = await merge(path, {"spec": {"parentCompositePodGroupName": parent}})
+            assert "spec.parentCompositePodGroupName" in refused["message"]
+    policy = {"spec": {"schedulingPolicy": {"gang": {"minGroupCount": 1}}}}
+    assert "field is immutable" in (await merge(f"{COMPOSITES}/low", policy))["message"]
+
+
 async def test_an_upgrade_keeps_objects_and_ends_watches() -> None:
     server = ApiServer(kubernetes_version="1.33")
     api, old = Api(server), "v1beta1/namespaces/default/resourceclaims"

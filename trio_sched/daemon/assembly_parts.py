@@ -26,6 +26,7 @@ from trio_sched.daemon.watching.delivery import Delivery
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
+from trio_sched.engine.group_forest import AnyGroup, GroupForest
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.measurements import SAMPLE_GAP, Measurements
 from trio_sched.engine.object_cache import ObjectCache
@@ -40,6 +41,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.features import Features
+from trio_sched.plugin_api.pod_groups import PodGroupInfo
 
 if TYPE_CHECKING:
     from trio_sched.daemon.extenders.extender_scheduling import ExtenderScheduling
@@ -79,7 +81,7 @@ def build_pod_groups(
     behaviour = scheduler.behaviour
     of_preemption: dict[str, Any] = {
         "executor": preemption_executor,
-        "find_group": reporter.group,
+        "find_group": partial(_group_object, scheduler.object_cache),
         "in_background": features.scheduler_async_preemption,
     }
     preemption: GroupPreemption
@@ -231,7 +233,10 @@ def build_scheduler(
         "behaviour": behaviour,
     }
     as_entities = with_groups and behaviour.groups_are_entities
-    if as_entities:
+    if as_entities and features.composite_pod_group:
+        forest = parts["forest"] = GroupForest()
+        of_queue |= {"find_group": forest.root, "root_of": forest.root_of}
+    elif as_entities:
         of_queue["find_group"] = partial(_pod_group, parts["object_cache"])
     if decisions is None:
         queue = GroupQueue(**of_queue) if as_entities else SchedulingQueue(**of_queue)
@@ -246,6 +251,11 @@ def build_scheduler(
     scheduler = RecordedScheduler(**parts, queue=recorded, rng=RecordedRandom(random), decisions=decisions)
     decisions.scheduler = scheduler
     return scheduler
+
+
+def _group_object(object_cache: ObjectCache, group: PodGroupInfo) -> AnyGroup | None:
+    found: AnyGroup | None = object_cache.get(group.kind, group.name, group.namespace)
+    return found
 
 
 def _pod_group(object_cache: ObjectCache, key: str) -> PodGroup | None:

@@ -29,6 +29,7 @@ _POD_UPDATED: Final = ASSIGNED_POD_UPDATE.label
 _POD_DELETED: Final = ASSIGNED_POD_DELETE.label
 
 _DISRUPTED: Final = "DisruptionTarget"
+_IN_TREES: Final = ("PodGroup", "CompositePodGroup")
 _SLICES_CHANGED: Final = ClusterEvent(Resource.RESOURCE_SLICE, Action.UPDATE)
 
 
@@ -257,9 +258,11 @@ class EventHandlers:
         metadata = change.subject.metadata
         if change.type == "DELETED":
             cache.remove(kind, metadata.name, metadata.namespace)
+            self._tree_changed(kind, change, now)
             action, old, new = Action.DELETE, change.old, None
         else:
             cache.put(kind, metadata.name, metadata.namespace, change.new)
+            self._tree_changed(kind, change, now)
             if kind == "PodGroup":
                 self.scheduler.cache.pod_group_changed(f"{metadata.namespace}/{metadata.name}")
                 if change.type == "ADDED":
@@ -274,6 +277,15 @@ class EventHandlers:
         event = ClusterEvent(resource, action)
         queue.move_all(event, old, new, now=now)
         return event.label
+
+    def _tree_changed(self, kind: Watched, change: Change[Any], now: float) -> None:
+        """A group may have got another root, or lost it."""
+        forest = self.scheduler.forest
+        if forest is not None and kind in _IN_TREES:
+            edit = forest.remove if change.type == "DELETED" else forest.put
+            leaves = edit(change.subject, now)
+            if leaves:
+                self.scheduler.queue.roots_changed(leaves, now=now)
 
 
 def _differ(one: Pod, other: Pod) -> bool:

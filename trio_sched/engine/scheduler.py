@@ -35,6 +35,7 @@ from trio_sched.engine.evaluation.preemption import DryRunCache, Evictable, dry_
 from trio_sched.engine.evaluation.reservation import PermitWait, reserve_and_permit, run_unreserve
 from trio_sched.engine.evaluation.scheduling_cycle import OnScores, SchedulingCycle
 from trio_sched.engine.evaluation.signatures import SIGNED_PER_ATTEMPT, Signatures
+from trio_sched.engine.group_forest import GroupForest
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.measurements import Measurements
@@ -82,6 +83,8 @@ class Scheduler:
     measurements: Measurements = field(factory=Measurements)
     behaviour: Behaviour = field(factory=lambda: behaviour_at((1, 36)))
     """Of the version of kube-scheduler that is emulated."""
+    forest: GroupForest | None = None
+    """The trees of pod groups; None without the gate CompositePodGroup."""
     plugin_failures: PluginFailures = field(init=False)
     """Failures of plugins, for the daemon to log; the queue appends to the same list."""
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)

@@ -35,6 +35,11 @@ class PodGroupSchedulingConstraints(Struct, frozen=True, rename="camel", gc=Fals
 
     topology: tuple[TopologyConstraint, ...] | None = None
 
+    @property
+    def topology_key(self) -> str:
+        """The key of the first constraint; empty if there is none."""
+        return self.topology[0].key if self.topology else ""
+
 
 class PodGroupResourceClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A claim that the pods of the group share; gate DRAWorkloadResourceClaims."""
@@ -55,6 +60,8 @@ class PodGroupSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=
     priority: int | None = None
     preemption_policy: str | None = None
     """Gate PodGroupPreemptionPolicy; from 1.37 on."""
+    parent_composite_pod_group_name: str | None = None
+    """Gate CompositePodGroup; from 1.37 on."""
 
 
 class PodGroupCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -98,8 +105,12 @@ class PodGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_def
     def topology_key(self) -> str:
         """The node label of which all its nodes must have the same value; empty if there is none."""
         constraints = self.spec.scheduling_constraints
-        topology = () if constraints is None else constraints.topology or ()
-        return topology[0].key if topology else ""
+        return "" if constraints is None else constraints.topology_key
+
+    @property
+    def is_disrupted_together(self) -> bool:
+        """Whether all its pods have to be evicted together."""
+        return self.spec.disruption_mode == "PodGroup"
 
     def with_min_count(self, count: int) -> PodGroup:
         """The same gang, of *count* pods; it must be a gang."""

@@ -15,6 +15,7 @@ from trio_sched.objects.amounts.quantity import parse_nano as parse_nano
 from trio_sched.objects.amounts.quantity_text import QuantityStyle as QuantityStyle
 from trio_sched.objects.amounts.quantity_text import format_nano as format_nano
 from trio_sched.objects.amounts.quantity_text import style_of as style_of
+from trio_sched.objects.composite_pod_group import CompositePodGroup as CompositePodGroup
 from trio_sched.objects.config_map import ConfigMap as ConfigMap
 from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields
@@ -157,6 +158,7 @@ from trio_sched.plugin_api.pod_groups import PlacementProgress as PlacementProgr
 from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
 from trio_sched.plugin_api.pod_groups import PodGroupPostFilterResult as PodGroupPostFilterResult
 from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
+from trio_sched.plugin_api.pod_groups import PodGroupTree as PodGroupTree
 from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
 from trio_sched.plugin_api.preemption import Budget as Budget
@@ -264,6 +266,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CodeArray",
+    "CompositePodGroup",
     "ConfigMap",
     "Container",
     "Counter",
@@ -361,6 +364,7 @@ __all__ = [
     "PodGroupPostFilterResult",
     "PodGroupResourceClaim",
     "PodGroupState",
+    "PodGroupTree",
     "PodGroupTrial",
     "PodResourceClaim",
     "PodSelector",

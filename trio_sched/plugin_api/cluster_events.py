@@ -91,6 +91,7 @@ class Resource:
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
+    COMPOSITE_POD_GROUP = "scheduling.k8s.io/CompositePodGroup"
     WILDCARD = "*"
 
 

@@ -22,6 +22,7 @@ class Features:
     allow_parsing_user_uid_from_cert_auth: bool = _gate("AllowParsingUserUIDFromCertAuth")
     component_flagz: bool = _gate("ComponentFlagz")
     component_statusz: bool = _gate("ComponentStatusz")
+    composite_pod_group: bool = _gate("CompositePodGroup")
     dra_admin_access: bool = _gate("DRAAdminAccess")
     dra_consumable_capacity: bool = _gate("DRAConsumableCapacity")
     dra_device_binding_conditions: bool = _gate("DRADeviceBindingConditions")

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from trio_sched.errors import TrioSchedError
+from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
@@ -16,7 +17,7 @@ from trio_sched.plugin_api.http import Http
 from trio_sched.plugin_api.log import Log
 from trio_sched.plugin_api.metrics import Metrics
 from trio_sched.plugin_api.pending_pods import PendingPod
-from trio_sched.plugin_api.pod_groups import PodGroupState
+from trio_sched.plugin_api.pod_groups import PodGroupState, PodGroupTree
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns, NodeView
@@ -265,6 +266,13 @@ class Handle(Protocol):
         """
         ...
 
+    def pod_group_tree(self, namespace: str, name: str) -> PodGroupTree | Status:
+        """The tree that a pod group is in, from its root; with the gate CompositePodGroup there can be others in it.
+
+        A status says why there is none: a group is missing, or the tree cannot be scheduled.
+        """
+        ...
+
     def activate(self, pods: Iterable[Pod]) -> None:
         """Have *pods* tried next, whatever they wait for.
 
@@ -316,7 +324,7 @@ class Handle(Protocol):
         """
         ...
 
-    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+    def is_preempting_for(self, preemptor: Pod | PodGroup | CompositePodGroup) -> bool:
         """Whether a watch has yet to show that all victims of a pod, or of a pod group, are terminating."""
         ...
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
+from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 
@@ -42,13 +44,37 @@ class PodGroupState(Protocol):
 
 
 @frozen(eq=False)
+class PodGroupTree:
+    """A group, and the groups below it; a pod group has none."""
+
+    group: PodGroup | CompositePodGroup
+    children: tuple[PodGroupTree, ...] = ()
+
+    @property
+    def leaves(self) -> Iterator[PodGroup]:
+        """The pod groups in the tree, in the order in which they are scheduled."""
+        if isinstance(self.group, PodGroup):
+            yield self.group
+        for child in self.children:
+            yield from child.leaves
+
+
+@frozen(eq=False)
 class PodGroupInfo:
-    """A pod group in one attempt to schedule it."""
+    """A pod group, or a composite one, in one attempt to schedule it."""
 
     namespace: str
     name: str
     pods: tuple[Pod, ...]
     """The pods that the attempt is about, in the order in which they are scheduled."""
+    kind: str = "PodGroup"
+    """Or ``CompositePodGroup``."""
+    group_names: tuple[str, ...] = field(kw_only=True)
+    """The pod groups whose pods these are: itself, or all below the composite one."""
+
+    @group_names.default
+    def _itself(self) -> tuple[str, ...]:
+        return (self.name,)
 
     @property
     def key(self) -> str:
@@ -58,7 +84,7 @@ class PodGroupInfo:
 
 @frozen
 class PlacementProgress:
-    """How far the attempt to place a pod group has come."""
+    """How far the attempt to place a pod group has come; for a composite one what is counted are its child groups."""
 
     scheduled: int
     """How many pods of the group have a node: those that had one before, and those of the attempt that fit."""

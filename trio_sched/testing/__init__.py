@@ -34,6 +34,7 @@ from trio_sched.testing.conformance import NotConforming as NotConforming
 from trio_sched.testing.conformance import check_conformance as check_conformance
 from trio_sched.testing.conformance import conformance_test as conformance_test
 from trio_sched.testing.custom_resources import custom_resource_definition as custom_resource_definition
+from trio_sched.testing.device_builders import composite_pod_group as composite_pod_group
 from trio_sched.testing.device_builders import device as device
 from trio_sched.testing.device_builders import device_class as device_class
 from trio_sched.testing.device_builders import device_request as device_request
@@ -96,6 +97,7 @@ __all__ = [
     "VirtualCluster",
     "ask_hint",
     "check_conformance",
+    "composite_pod_group",
     "conformance_test",
     "container",
     "csi_driver",

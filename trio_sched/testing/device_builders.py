@@ -11,6 +11,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trio_sched.objects.amounts.quantity import Quantity
+from trio_sched.objects.composite_pod_group import (
+    AllCompositeDisruptionMode,
+    CompositeBasicSchedulingPolicy,
+    CompositeDisruptionMode,
+    CompositeGangSchedulingPolicy,
+    CompositePodGroup,
+    CompositePodGroupSchedulingPolicy,
+    CompositePodGroupSpec,
+    WorkloadReference,
+)
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.pod_group import (
     BasicSchedulingPolicy,
@@ -303,6 +313,7 @@ def pod_group(
     disruption_mode: str | None = None,
     priority: int | None = None,
     preemption_policy: str | None = None,
+    parent: str | None = None,
 ) -> PodGroup:
     """A pod group: a gang with *min_count*, else one whose pods are scheduled one by one.
 
@@ -315,6 +326,7 @@ def pod_group(
         disruption_mode: ``Pod`` or ``PodGroup``.
         priority: ``spec.priority``.
         preemption_policy: ``spec.preemptionPolicy``, from 1.37 on.
+        parent: the composite pod group that it is below, from 1.37 on.
     """
     return PodGroup(
         metadata=ObjectMeta(name=name, namespace=namespace, uid=f"uid-of-{namespace}/{name}"),
@@ -333,6 +345,48 @@ def pod_group(
             )
             or None,
             disruption_mode=disruption_mode,
+            priority=priority,
+            preemption_policy=preemption_policy,
+            parent_composite_pod_group_name=parent,
+        ),
+    )
+
+
+def composite_pod_group(
+    name: str = "tree",
+    *,
+    namespace: str = "default",
+    min_group_count: int | None = None,
+    parent: str | None = None,
+    topology_key: str = "",
+    disrupted_together: bool = False,
+    priority: int | None = None,
+    preemption_policy: str | None = None,
+) -> CompositePodGroup:
+    """A group of pod groups: a gang with *min_group_count*, else one whose child groups are scheduled independently.
+
+    Args:
+        name: its name; its children name it as their *parent*.
+        namespace: its namespace, and that of its children.
+        min_group_count: how many child groups are scheduled together at least.
+        parent: the composite pod group that it is below.
+        topology_key: the node label of which all nodes of its pods must have the same value.
+        disrupted_together: whether all pods below it are evicted together.
+        priority: ``spec.priority``; all pods need that of the root.
+        preemption_policy: ``spec.preemptionPolicy``.
+    """
+    return CompositePodGroup(
+        metadata=ObjectMeta(name=name, namespace=namespace, uid=f"uid-of-composite-{namespace}/{name}"),
+        spec=CompositePodGroupSpec(
+            parent_composite_pod_group_name=parent,
+            workload_ref=WorkloadReference("workload", name),
+            scheduling_policy=CompositePodGroupSchedulingPolicy(basic=CompositeBasicSchedulingPolicy())
+            if min_group_count is None
+            else CompositePodGroupSchedulingPolicy(gang=CompositeGangSchedulingPolicy(min_group_count)),
+            scheduling_constraints=PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology_key),))
+            if topology_key
+            else None,
+            disruption_mode=CompositeDisruptionMode(all=AllCompositeDisruptionMode()) if disrupted_together else None,
             priority=priority,
             preemption_policy=preemption_policy,
         ),

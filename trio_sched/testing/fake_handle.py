@@ -15,14 +15,16 @@ from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.plugins.object_references import reference_to
 from trio_sched.daemon.plugins.plugin_handle import check_event, check_retry
 from trio_sched.daemon.plugins.plugin_http import PluginHttp
+from trio_sched.engine.group_forest import GroupForest
 from trio_sched.engine.pod_group_state import PodGroupStates
+from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.pending_pods import PendingPod, QueueState
-from trio_sched.plugin_api.pod_groups import PodGroupState
+from trio_sched.plugin_api.pod_groups import PodGroupState, PodGroupTree
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.devices.device_table import KINDS as DEVICE_KINDS
@@ -195,6 +197,14 @@ class FakeHandle(FakeObjects):
             states.assume(pod, node_name)
         return states.get(f"{namespace}/{name}")
 
+    def pod_group_tree(self, namespace: str, name: str) -> PodGroupTree | Status:
+        """The tree of the groups in *known_objects* that a pod group is in."""
+        forest = GroupForest()
+        for kind in ("CompositePodGroup", "PodGroup"):
+            for group in self.known_objects.get(kind, ()):
+                forest.put(group, self.clock)
+        return forest.tree_of(f"{namespace}/{name}")
+
     def activate(self, pods: Iterable[Pod]) -> None:
         """Record *pods* in *activated*."""
         self.activated.extend(pods)
@@ -285,7 +295,7 @@ class FakeHandle(FakeObjects):
         self.preempted.append((preemptor, tuple(victims), node_name))
         return self.preempt_status
 
-    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+    def is_preempting_for(self, preemptor: Pod | PodGroup | CompositePodGroup) -> bool:
         """Whether its UID is in *preempting_for*."""
         return preemptor.metadata.uid in self.preempting_for
 

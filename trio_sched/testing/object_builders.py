@@ -29,6 +29,7 @@ _API_VERSIONS = {
     "Job": "batch/v1",
     "CronJob": "batch/v1",
     "PodGroup": "scheduling.k8s.io/v1alpha2",
+    "CompositePodGroup": "scheduling.k8s.io/v1alpha3",
 }
 
 

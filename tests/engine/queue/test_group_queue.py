@@ -39,6 +39,8 @@ class Line:
 
     groups: dict[str, int] = field(factory=lambda: {"default/a": 0, "default/b": 0})
     """Key → priority."""
+    roots: dict[str, str] = field(factory=dict)
+    """Group → the root of its tree."""
     known: dict[str, Pod] = field(factory=dict)
     queue: GroupQueue = field(init=False)
 
@@ -49,6 +51,7 @@ class Line:
             groups_skip_hints=True,
             groups_back_off=True,
             find_group=self._group,
+            root_of=lambda key: self.roots.get(key, key),
         )
         gates = ProfileQueueing([BoundHook("Gates", "pre_enqueue", keeps_back)], HINTS)
         order = BoundHook("Order", "queue_sort", lambda queued: (-queued.pod.priority, queued.timestamp))
@@ -69,7 +72,7 @@ class Line:
         assert first is not None
         others = [self.queue.pop_specific(self.known[f"default/{name}"], now=now) for name in names]
         found = [first, *(one for one in others if one is not None)]
-        assert len({one.pod.group_key for one in found}) == 1
+        assert len({self.queue.entity_of(one.pod) for one in found}) == 1
         return found
 
     def fail(self, infos: list[QueuedPodInfo], *plugins: str, now: float) -> None:
@@ -261,3 +264,61 @@ def test_a_pod_that_is_tracked_twice_does_not_leave_its_group_in_flight() -> Non
     line.add(first.pod)
     assert line.queue.pop() is None
     assert not line.queue.groups
+
+
+def line_of_tree() -> Line:
+    """A line in which the groups a and b are below one root."""
+    line = Line({"default/a": 0, "default/b": 0, "root": 3}, roots={"default/a": "root", "default/b": "root"})
+    line.queue.roots_changed(line.roots, now=0.0)
+    return line
+
+
+def test_the_pods_of_a_tree_are_one_entity_with_the_priority_of_its_root() -> None:
+    line = line_of_tree()
+    line.add(pod("single", priority=2), *pods("a", 2), *pods("b", 1))
+    assert line.entities() == {("active", "pod"): 1, ("active", "podgroup"): 1}
+    assert {line.queue.entity_of(one) for one in line.known.values()} == {None, "root"}
+    infos = line.pop_group("a1", "b0")
+    assert [info.pod.name for info in infos] == ["a0", "a1", "b0"]
+    line.add(member("b1", "b"))
+    assert line.sizes() == {"active": 1, "pending": 1}
+    line.fail(infos, "Fit", now=1.0)
+    line.queue.finish_group("root", is_scheduled=False, now=1.0)
+    assert line.entities() == {("active", "pod"): 1, ("backoff", "podgroup"): 1}
+    line.queue.move_all(NODE_ADD, None, None, now=30.0)
+    assert line.sizes() == {"active": 1, "backoff": 4}
+
+
+def test_pods_move_with_their_group_when_it_gets_another_root() -> None:
+    line = line_of_tree()
+    line.add(*pods("a", 2), *pods("b", 2))
+    line.roots = {"default/a": "root"}
+    line.queue.roots_changed(["default/a", "default/b"], now=1.0)
+    assert line.entities() == {("active", "podgroup"): 2}
+    assert sorted(line.queue.groups) == ["default/b", "root"]
+    infos = line.pop_group("a1") if line.queue.peek().pod.name == "a0" else line.pop_group("b1")
+    line.roots = {"default/a": "root", "default/b": "root"}
+    line.queue.roots_changed(["default/a", "default/b"], now=2.0)
+    assert line.sizes() == {"pending": 2}
+    for info in infos:
+        line.queue.done(info.uid)
+    line.queue.finish_group("root", is_scheduled=True, now=2.0)
+    assert line.sizes() == {"active": 2}
+    for one in line.known.values():
+        line.queue.delete(one)
+    line.roots = {}
+    line.queue.roots_changed(["default/a", "default/b"], now=3.0)
+    assert (line.queue.groups, line.queue._roots, line.queue.pending) == ({}, {}, {})
+
+
+def test_pods_whose_tree_is_not_whole_wait_apart() -> None:
+    line = line_of_tree()
+    line.add(*pods("a", 2), *pods("b", 1))
+    line.roots = {}
+    del line.groups["default/a"]
+    line.queue.roots_changed(["default/a"], now=1.0)
+    assert line.sizes() == {"active": 1, "incomplete": 2}
+    line.roots, line.groups["default/a"] = {"default/a": "root", "default/b": "root"}, 0
+    line.queue.roots_changed(["default/a"], now=2.0)
+    assert line.entities() == {("active", "podgroup"): 1}
+    assert line.sizes() == {"active": 3}

@@ -19,7 +19,7 @@ from trio_sched.plugin_api import (
     not_yet,
     unschedulable,
 )
-from trio_sched.testing import FakeHandle, ask_hint, make_plugin, pod
+from trio_sched.testing import FakeHandle, ask_hint, composite_pod_group, make_plugin, pod, pod_group
 
 GANG = "GangScheduling"
 STATE = CycleState()
@@ -155,3 +155,75 @@ def test_before_1_37_changes_of_groups_are_of_no_interest() -> None:
     assert not [
         one for one in registered if one.event.action & Action.UPDATE and one.event.resource == Resource.POD_GROUP
     ]
+
+
+def tree_handle(*pods: Pod, low: bool = True) -> FakeHandle:
+    """Two gangs of two below ``low``, which needs both, and one below ``top``, which needs two children."""
+    parents = [composite_pod_group("top", min_group_count=2)]
+    if low:
+        parents.append(composite_pod_group("low", parent="top", min_group_count=2))
+    leaves = [pod_group(name, min_count=2, parent="low") for name in ("a", "b")]
+    groups = [*leaves, pod_group("c", min_count=2, parent="top"), pod_group("alone", min_count=2)]
+    return FakeHandle(
+        emulated_version=(1, 37),
+        gates={"GenericWorkload": True, "CompositePodGroup": True},
+        known_objects={"PodGroup": groups, "CompositePodGroup": parents},
+        grouped=list(pods),
+    )
+
+
+def two(*groups: str) -> list[Pod]:
+    return [member(f"{name}{number}", name) for name in groups for number in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "text"),
+    [
+        (two("a", "b", "c"), ""),
+        (two("a", "b"), 'waiting for composite pod group "top" tree to meet quorum'),
+        (two("a", "c"), 'waiting for composite pod group "top" tree to meet quorum'),
+        ([*two("a", "c"), member("b0", "b")], 'waiting for composite pod group "top" tree to meet quorum'),
+    ],
+)
+def test_pods_of_a_tree_are_gated_until_enough_of_its_groups_have_enough_pods(pods: list[Pod], text: str) -> None:
+    status = make_plugin(GANG, handle=tree_handle(*pods)).pre_enqueue(member("a0", "a"))
+    assert ("" if status is None else status.message) == text
+
+
+def test_pods_of_a_tree_that_is_not_whole_are_gated() -> None:
+    plugin = make_plugin(GANG, handle=tree_handle(*two("a", "b", "c", "alone"), low=False))
+    status = plugin.pre_enqueue(member("a0", "a"))
+    assert status.message == 'failed to build hierarchy snapshot: composite pod group "low" not found'
+    assert status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert plugin.pre_enqueue(member("alone0", "alone")) is None
+
+
+def test_of_a_composite_group_the_child_groups_are_counted() -> None:
+    plugin = make_plugin(GANG, handle=tree_handle())
+    group = PodGroupInfo("default", "top", (), "CompositePodGroup", group_names=("a", "b", "c"))
+    returned = [plugin.placement_feasible(group, PlacementProgress(*one)) for one in ((0, 1), (1, 1), (2, 0))]
+    assert [one and one.message for one in returned] == [
+        "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining",
+        "minCount (2) is not yet satisfied: 1 scheduled, 1 remaining",
+        None,
+    ]
+    gone = PodGroupInfo("default", "gone", (), "CompositePodGroup", group_names=())
+    missing = plugin.placement_feasible(gone, PlacementProgress(0, 1))
+    assert missing.message.endswith('compositepodgroup.scheduling.k8s.io "gone" not found')
+
+
+@pytest.mark.parametrize(
+    ("resource", "new", "hint"),
+    [
+        (Resource.POD, member("c0", "c"), Hint.QUEUE),
+        (Resource.POD, member("x", "alone"), Hint.SKIP),
+        (Resource.POD, member("x", "c", namespace="other"), Hint.SKIP),
+        (Resource.POD_GROUP, pod_group("c", parent="top"), Hint.QUEUE),
+        (Resource.POD_GROUP, pod_group("alone"), Hint.SKIP),
+        (Resource.COMPOSITE_POD_GROUP, composite_pod_group("low", parent="top"), Hint.QUEUE),
+        (Resource.COMPOSITE_POD_GROUP, composite_pod_group("elsewhere"), Hint.SKIP),
+    ],
+)
+def test_pods_and_groups_of_the_same_tree_free_a_pod(resource: str, new: Any, hint: Hint) -> None:
+    event = ClusterEvent(resource, Action.ADD)
+    assert ask_hint(GANG, event, member("a0", "a"), new=new, handle=tree_handle()) is hint

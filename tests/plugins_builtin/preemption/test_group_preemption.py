@@ -7,7 +7,7 @@ from gangs import member
 from msgspec import convert
 from msgspec.structs import replace
 
-from plugins_builtin.preemption.group_preemption import NO_VICTIMS, victims_at_placement, victims_of_group
+from plugins_builtin.preemption.group_preemption import NO_VICTIMS, Together, victims_at_placement, victims_of_group
 from trio_sched.objects.pod import PodCondition
 from trio_sched.plugin_api import Code, Pod, PodDisruptionBudget, PodGroup, PodGroupInfo, Status, unschedulable
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -76,7 +76,7 @@ def victims(request: pytest.FixtureRequest) -> Victims:
     def find(
         trial: Trial, *, together: tuple[PodGroup, ...] = (), budgets: Iterable[PodDisruptionBudget] = ()
     ) -> list[str] | Status:
-        by_key = {f"default/{one.name}": one for one in together}
+        by_key = {f"default/{one.name}": Together(one, one.spec.priority or 0) for one in together}
         found = request.param(group(), trial, budgets, lambda one: by_key.get(one.group_key or ""))
         return found if isinstance(found, Status) else [one.name for one in found]
 

@@ -38,7 +38,6 @@ _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""
 
 _LATER_GATES: Final = {
-    "CompositePodGroup": "groups of pod groups are",
     "DRADerivedAttributes": "derived attributes of devices are",
     "DRADeviceCompatibilityGroups": "compatibility groups of devices are",
     "DRAOptionalNodeOperations": "skipped operations of nodes on devices are",

@@ -28,7 +28,7 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import Status, failure
 
 if TYPE_CHECKING:
-    from trio_sched.engine.pod_groups.pod_group_cycle import (  # only where pod groups are scheduled
+    from trio_sched.engine.pod_groups.group_steps import (  # only where pod groups are scheduled
         AskExtenders,
         ExtendersAnswer,
     )

@@ -29,15 +29,17 @@ from trio_sched.daemon.writes.scheduler_events import EventType, PodEvent
 from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.queue.pending_pods import pending_pods
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.go.text import quote
+from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import KindNotWatched, WaitingPod
 from trio_sched.plugin_api.pending_pods import PendingPod
-from trio_sched.plugin_api.pod_groups import PodGroupState
+from trio_sched.plugin_api.pod_groups import PodGroupState, PodGroupTree
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun, Victims, budgets_of
-from trio_sched.plugin_api.status import Status
+from trio_sched.plugin_api.status import Status, unresolvable
 from trio_sched.snapshot.node_columns import NodeColumns
 
 if TYPE_CHECKING:
@@ -218,6 +220,14 @@ class PluginHandle:
         """The pods of a group."""
         return self._parts.scheduler.cache.groups.get(f"{namespace}/{name}")
 
+    def pod_group_tree(self, namespace: str, name: str) -> PodGroupTree | Status:
+        """The tree that a pod group is in."""
+        forest = self._parts.scheduler.forest
+        if forest is not None:
+            return forest.tree_of(f"{namespace}/{name}")
+        group: PodGroup | None = self.object("PodGroup", name, namespace)
+        return unresolvable(f"pod group {quote(name)} not found") if group is None else PodGroupTree(group)
+
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods next."""
         pods = list(pods)
@@ -350,7 +360,7 @@ class PluginHandle:
                 preemptor, victims, node_name, plugin, in_background=in_background
             )
 
-    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+    def is_preempting_for(self, preemptor: Pod | PodGroup | CompositePodGroup) -> bool:
         """Whether victims of this pod or group are not yet terminating."""
         return self._parts.preemption_executor.is_preempting_for(preemptor.metadata.uid)
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from attrs import define, evolve
 
 from trio_sched.daemon.pods.preemption_executor import HeldPreemption, PreemptionExecutor
+from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import status_label
@@ -19,8 +20,7 @@ from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, completed, error_text
 from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
-from trio_sched.plugin_api.pod_groups import PodGroupPostFilterResult
+from trio_sched.plugin_api.pod_groups import PodGroupInfo, PodGroupPostFilterResult
 from trio_sched.plugin_api.status import Code, Status, failure, unschedulable
 
 _NO_POST_FILTER = "default preemption plugin is not registered, workload aware preemption is disabled"
@@ -52,14 +52,14 @@ class _Eviction:
     """Evicts pods for a group."""
 
     executor: PreemptionExecutor
-    find_group: Callable[[str], PodGroup | None]
-    """The group called ``namespace/name``, as the watch shows it."""
+    find_group: Callable[[PodGroupInfo], AnyGroup | None]
+    """A group as the watch shows it."""
     in_background: bool
     """Gate SchedulerAsyncPreemption."""
 
     async def evict(self, cycle: PodGroupCycle, victims: tuple[Pod, ...], plugin: str) -> Status | None:
         """Evict *victims*, which *plugin* has named; a failure says why that is not possible."""
-        group = self.find_group(cycle.group.key)
+        group = self.find_group(cycle.group)
         if group is None or not victims:
             return None
         return await self.executor.preempt_for_group(

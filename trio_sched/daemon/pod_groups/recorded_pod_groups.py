@@ -33,7 +33,7 @@ class RecordedPodGroups(SchedulePodGroups):
         decisions.note(
             GroupTried(
                 now,
-                cycle.group.key,
+                cycle.entity_key,
                 [info.uid for info in cycle.infos],
                 places(result),
                 condition.reason,

@@ -7,8 +7,9 @@ Gangs that are incomplete come first, and a gang that has waited for long may ho
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import define, evolve, field
@@ -17,26 +18,28 @@ from trio_sched.daemon.limits import GANG_CHECK_SECONDS
 from trio_sched.daemon.logs.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_groups.gang_eviction import GangEviction
+from trio_sched.daemon.pod_groups.group_binder import GroupBinder
 from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption
 from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
 from trio_sched.daemon.pod_groups.pod_group_steps import CallExtenders, run_group_steps
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
-from trio_sched.daemon.pods.gang_binding import GangBinding
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.pods.preemption_executor import HeldPreemption, PreemptionExecutor
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
-from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import SchedulingFailure
+from trio_sched.engine.group_forest import is_composite
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.measurements import ObserveCall
 from trio_sched.engine.pod_group_state import GroupMembers
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
 from trio_sched.engine.pod_groups.group_checks import GroupCheck
+from trio_sched.engine.pod_groups.group_tree_cycle import cycle_of
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
 from trio_sched.engine.pod_groups.pod_group_explanation import explain
 from trio_sched.engine.pod_groups.pod_group_results import (
+    GroupPart,
     GroupResult,
     PodToBind,
     PodToRequeue,
@@ -46,8 +49,7 @@ from trio_sched.engine.pod_groups.pod_group_results import (
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.go.text import quote
-from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.pod_groups import PodGroupInfo
+from trio_sched.plugin_api.pod_groups import PodGroupInfo, PodGroupTree
 from trio_sched.plugin_api.status import failure
 from trio_sched.verbosity import V2, V3
 
@@ -80,10 +82,12 @@ class SchedulePodGroups:
     metrics: MetricRecorder
     tracer: AttemptTracer | None = None
     extender_scheduling: ExtenderScheduling | None = None
+    binder: GroupBinder = field(init=False)
     places: GangPlaces = field(init=False)
     recovery: GangRecovery = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.binder = GroupBinder(self.scheduler, self.binding, self.failure_handler, self.waiting, self.status_writer)
         self.places = GangPlaces(self.scheduler.cache.groups)
         self.recovery = GangRecovery(states=self.scheduler.cache.groups, min_count=self.min_count)
 
@@ -112,13 +116,28 @@ class SchedulePodGroups:
         """Release the places of gangs that have held them long enough; evict what is left of incomplete gangs."""
         for key in self.places.holds.take_expired(now):
             self.release_places(key, now)
+        if self.scheduler.forest is not None:
+            for key, problem in self.scheduler.forest.take_broken(now):
+                self._tree_is_broken(key, problem)
         self.recovery.update(now)
         for key, pods in self.recovery.take_overdue(now):
             self.eviction.evict(key, pods)
 
     def next_check(self, now: float) -> float:
         """When there may be something to do although no pod was added to the queue."""
-        return max(min(self.recovery.next_check(), self.places.holds.next_check()), now + GANG_CHECK_SECONDS)
+        forest = self.scheduler.forest
+        broken = math.inf if forest is None else forest.next_check()
+        checks = min(self.recovery.next_check(), self.places.holds.next_check(), broken)
+        return max(checks, now + GANG_CHECK_SECONDS)
+
+    def _tree_is_broken(self, key: str, problem: str) -> None:
+        """Say why the group called *key* waits, unless its pods are those of another scheduler."""
+        group, profiles = self.scheduler.cache.groups.get(key), self.scheduler.profiles
+        names = list(profiles) if group is None else [pod.scheduler_name for pod in group.pods.values()]
+        name = next((name for name in names if name in profiles), None)
+        if name is not None:
+            log.warning("Pod group is not scheduled: %s", problem, extra={"podGroup": key})
+            self._report_problem(key, problem, name)
 
     def release_places(self, key: str, now: float) -> None:
         """The gang called *key* has held places for long enough."""
@@ -134,7 +153,7 @@ class SchedulePodGroups:
 
     async def schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
         """Schedule the group of a popped pod."""
-        key, is_scheduled = info.pod.group_key, False
+        key, is_scheduled = self.scheduler.queue.entity_of(info.pod), False
         assert key is not None
         try:
             is_scheduled = await self._schedule(key, info, nursery)
@@ -144,13 +163,13 @@ class SchedulePodGroups:
 
     async def _schedule(self, key: str, info: QueuedPodInfo, nursery: trio.Nursery) -> bool:
         """Make the attempt; whether pods of the group that are left may be tried again at once."""
-        group = self.scheduler.cache.groups.get(key)
-        if group is None:
+        leaves = self._leaves(key)
+        if not leaves:
             text = f"error while retrieving pod group state: pod group state not found for pod group {key}"
             self.failure_handler.handle(info, SchedulingFailure(failure(text), nominated_node_name=None))
             return False
-        infos = self._collect(info, group)
-        if not self._can_be_tried(group, infos):
+        infos = self._collect(info, leaves)
+        if not self._can_be_tried(key, leaves, infos):
             return False
         kept = []
         for one in infos:
@@ -158,25 +177,37 @@ class SchedulePodGroups:
                 self.scheduler.skip(one)
             else:
                 kept.append(one)
-        return not kept or await self._attempt(group, kept, nursery)
+        return not kept or await self._attempt(key, kept, nursery)
 
-    def _collect(self, info: QueuedPodInfo, group: GroupMembers) -> list[QueuedPodInfo]:
-        """The pods of the attempt: *info*, and all others of its group that can be had, wherever they wait."""
-        now, queue = trio.current_time(), self.scheduler.queue
-        infos = [info]
-        for pod in group.unscheduled_pods:
-            if pod.name != info.pod.name:
-                found = queue.pop_specific(pod, now=now)
-                if found is not None:
-                    found.attempt_began = now
-                    infos.append(found)
-        position = {uid: number for number, uid in enumerate(group.pods)}
+    def _leaves(self, key: str) -> list[GroupMembers]:
+        """The pod groups that are scheduled together as the entity called *key*, as far as they have pods."""
+        groups, tree = self.scheduler.cache.groups, self._tree(key)
+        keys = [key] if tree is None else [f"{leaf.namespace}/{leaf.name}" for leaf in tree.leaves]
+        return [group for group in map(groups.get, keys) if group is not None]
+
+    def _tree(self, key: str) -> PodGroupTree | None:
+        """The tree of groups that is the entity called *key*; None if it is a pod group."""
+        forest = self.scheduler.forest
+        return forest.tree(key) if forest is not None and is_composite(key) else None
+
+    def _collect(self, info: QueuedPodInfo, leaves: list[GroupMembers]) -> list[QueuedPodInfo]:
+        """The pods of the attempt: *info*, and all others of its groups that can be had, wherever they wait."""
+        now, queue, infos = trio.current_time(), self.scheduler.queue, [info]
+        for group in leaves:
+            for pod in group.unscheduled_pods:
+                if pod.name != info.pod.name:
+                    found = queue.pop_specific(pod, now=now)
+                    if found is not None:
+                        found.attempt_began = now
+                        infos.append(found)
+        position = {uid: number for group in leaves for number, uid in enumerate(group.pods)}
         return in_order(sorted(infos, key=lambda one: position.get(one.uid, 0)))
 
-    def _can_be_tried(self, group: GroupMembers, infos: list[QueuedPodInfo]) -> bool:
+    def _can_be_tried(self, key: str, leaves: list[GroupMembers], infos: list[QueuedPodInfo]) -> bool:
         """Whether the pods pass the check, and have a profile; if not, they are dealt with."""
-        known = self.reporter.group(group.key)
-        placed = [group.pods[uid] for uid in (*group.assumed, *group.assigned)]
+        forest = self.scheduler.forest
+        known = forest.root(key) if forest is not None and is_composite(key) else self.reporter.group(key)
+        placed = [group.pods[uid] for group in leaves for uid in (*group.assumed, *group.assigned)]
         problem = self.check.problem(known, [info.pod for info in infos], placed)
         for info in infos if problem else ():
             self.failure_handler.handle(info, SchedulingFailure(failure(problem)))
@@ -186,37 +217,45 @@ class SchedulePodGroups:
             for info in infos:
                 self.scheduler.skip(info)
         if problem and known is not None and self.check.is_told_in_condition:
-            self.reporter.report(group.key, GroupResult(failure(problem)))
-            self.reporter.explain(group.key, problem, controller=infos[0].pod.scheduler_name)
+            for group in leaves:
+                self._report_problem(group.key, problem, infos[0].pod.scheduler_name)
         return not problem
 
-    async def _attempt(self, group: GroupMembers, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> bool:
-        began, key = trio.current_time(), group.key
+    def _report_problem(self, key: str, problem: str, scheduler_name: str) -> None:
+        self.reporter.report(key, GroupResult(failure(problem)))
+        self.reporter.explain(key, problem, controller=scheduler_name)
+
+    async def _attempt(self, key: str, infos: list[QueuedPodInfo], nursery: trio.Nursery) -> bool:
+        began = trio.current_time()
         if log.isEnabledFor(V3):
             log_line(log, V3, "Attempting to schedule pod group", {"podGroup": key})
         for info in infos:
             if self.tracer is not None:
                 info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
         cycle = self.cycle(key, infos)
-        result, preemptions = await self.find_places(cycle)
+        found, preemptions = await self.find_places(cycle)
         self.metrics.group_algorithm.observe(trio.current_time() - began)
-        result = await self.preemption.preempt(cycle, result, preemptions)
-        is_scheduled = self._submit(key, cycle, result, nursery)
-        self._report(key, cycle, result, began)
+        result = await self.preemption.preempt(cycle, found, preemptions)
+        parts = cycle.parts(found, result)
+        is_scheduled = self._submit(cycle, parts, result, nursery)
+        self._report(cycle, parts, result, began)
         return is_scheduled
 
     def cycle(self, key: str, infos: list[QueuedPodInfo]) -> PodGroupCycle:
-        """An attempt to schedule *infos*, pods of the group called *key* that have the same profile."""
-        namespace, _slash, name = key.partition("/")
+        """An attempt to schedule *infos*, pods of the group or tree called *key* that have the same profile."""
         extenders = self.extender_scheduling
-        return PodGroupCycle(
-            scheduler=self.scheduler,
-            profile=self.scheduler.profiles[infos[0].pod.scheduler_name],
-            infos=infos,
-            group=PodGroupInfo(namespace, name, tuple(info.pod for info in infos)),
-            by_placement=self.by_placement,
-            is_extended=(lambda _pod: False) if extenders is None else extenders.extenders.is_interested,
-        )
+        options: dict[str, Any] = {
+            "scheduler": self.scheduler,
+            "profile": self.scheduler.profiles[infos[0].pod.scheduler_name],
+            "by_placement": self.by_placement,
+            "is_extended": (lambda _pod: False) if extenders is None else extenders.extenders.is_interested,
+        }
+        tree = self._tree(key)
+        if tree is not None:
+            return cycle_of(tree, infos, **options)
+        namespace, _slash, name = key.partition("/")
+        group = PodGroupInfo(namespace, name, tuple(info.pod for info in infos))
+        return PodGroupCycle(infos=infos, group=group, **options)
 
     async def find_places(self, cycle: PodGroupCycle) -> tuple[GroupResult, list[HeldPreemption]]:
         """Find out whether the group of *cycle* fits; nothing comes of it yet, nor of the preemptions that it needs."""
@@ -237,42 +276,40 @@ class SchedulePodGroups:
 
     # --- what follows -----------------------------------------------------------------------------------------------
 
-    def _submit(self, key: str, cycle: PodGroupCycle, result: GroupResult, nursery: trio.Nursery) -> bool:
+    def _submit(self, cycle: PodGroupCycle, parts: list[GroupPart], result: GroupResult, nursery: trio.Nursery) -> bool:
         """Let follow for each pod what has to; whether some are being bound, and all that were to be."""
-        infos, now, is_bound = cycle.infos, trio.current_time(), False
-        to_bind: list[PodToBind] = []
+        now = trio.current_time()
+        to_bind: list[tuple[str, list[PodToBind]]] = []
         to_requeue: list[PodToRequeue] = []
-        for outcome in outcomes(infos, result):
-            if isinstance(outcome, PodToRequeue):
-                to_requeue.append(outcome)
-            elif self._is_gone(outcome.info):
-                self.scheduler.skip(outcome.info)
-            else:
-                to_bind.append(outcome)
-        if result.status is None:
-            self.places.holds.release(key, now)
-            to_bind, refused = self._enough(key, to_bind)
-            to_requeue += refused
-            is_bound = self._bind(key, to_bind, nursery) and bool(to_bind)
-        elif result.status.is_rejected and not result.waiting_on_preemption:
-            to_requeue = self._holding_places(key, cycle, result, to_requeue, now)
-        failures = max((info.failure_count for info in infos), default=0)
+        for part in parts:
+            of_group: list[PodToBind] = []
+            for outcome in outcomes(part.infos, part.result):
+                if isinstance(outcome, PodToRequeue):
+                    to_requeue.append(outcome)
+                elif self._is_gone(outcome.info):
+                    self.scheduler.skip(outcome.info)
+                else:
+                    of_group.append(outcome)
+            if part.result.status is None:
+                self.places.holds.release(part.key, now)
+                to_bind.append((part.key, of_group))
+        if any(len(pods) < self._missing(key) for key, pods in to_bind):  # too many of a gang are gone
+            refused = SchedulingFailure(group_unschedulable())
+            to_requeue += [PodToRequeue(one.info, refused) for _key, pods in to_bind for one in pods]
+            to_bind = []
+        begun = [self._bind(key, pods, nursery) for key, pods in to_bind]
+        if result.status is not None and result.status.is_rejected and not result.waiting_on_preemption:
+            to_requeue = self._holding_places(cycle, result, to_requeue, now)
+        failures = max((info.failure_count for info in cycle.infos), default=0)
         for one in to_requeue:
             self._back_off_together(one, failures)
             self.failure_handler.handle(one.info, one.outcome)
-        return is_bound
+        return all(begun) and any(pods for _key, pods in to_bind)
 
     def _is_gone(self, info: QueuedPodInfo) -> bool:
         """Whether the pod was deleted, or got a node, while a step of the attempt was taken."""
         known = self.scheduler.cache.unassigned.get(info.key)
         return known is None or known.uid != info.uid or known.metadata.deletion_timestamp is not None
-
-    def _enough(self, key: str, to_bind: list[PodToBind]) -> tuple[list[PodToBind], list[PodToRequeue]]:
-        """Those to bind, and those to requeue because too many others are gone."""
-        if len(to_bind) >= self._missing(key):
-            return to_bind, []
-        refused = SchedulingFailure(group_unschedulable())
-        return [], [PodToRequeue(one.info, refused) for one in to_bind]
 
     def _missing(self, key: str) -> int:
         """How many pods the gang called *key* needs besides those that are bound."""
@@ -280,46 +317,8 @@ class SchedulePodGroups:
         return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
 
     def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> bool:
-        gang, all_begin = None, True
-        if self.min_count(key) is not None:
-            gang = GangBinding(
-                missing=lambda: self._missing(key),
-                is_assumed=self.scheduler.cache.is_assumed,
-                nominate=self._nominate,
-                reject=self._reject_waiting,
-            )
-            for one in to_bind:
-                gang.expect(one.info.uid)
-        for one in to_bind:
-            failed = self._assume_and_bind(one, nursery, gang)
-            if failed is not None:
-                if gang is not None:
-                    gang.failed(one.info.uid)
-                self.failure_handler.handle(one.info, failed)
-                all_begin = False
-        return all_begin
-
-    def _assume_and_bind(
-        self, one: PodToBind, nursery: trio.Nursery, gang: GangBinding | None
-    ) -> SchedulingFailure | None:
-        info, placed, now = one.info, one.placed, trio.current_time()
-        try:
-            outcome = self.scheduler.assume_and_reserve(info.pod, placed, now=now, trace=info.trace)
-        except CacheError as problem:
-            return SchedulingFailure(failure(problem))
-        if isinstance(outcome, SchedulingFailure):
-            return outcome
-        self.binding.start(nursery, info, placed, outcome, gang)
-        self.scheduler.activate_collected(placed, now=now)
-        return None
-
-    async def _nominate(self, pod: Pod, node_name: str) -> None:
-        await self.status_writer.nominate(self.scheduler.cache.unassigned.get(pod.key) or pod, node_name)
-
-    def _reject_waiting(self, uid: str, message: str) -> None:
-        waiting = self.waiting.by_uid.get(uid)
-        if waiting is not None:
-            waiting.reject("", message)
+        is_gang = self.min_count(key) is not None
+        return self.binder.bind(to_bind, nursery, missing=(lambda: self._missing(key)) if is_gang else None)
 
     # --- gangs that wait --------------------------------------------------------------------------------------------
 
@@ -333,10 +332,10 @@ class SchedulePodGroups:
             info.consecutive_errors = failures
 
     def _holding_places(
-        self, key: str, cycle: PodGroupCycle, result: GroupResult, to_requeue: list[PodToRequeue], now: float
+        self, cycle: PodGroupCycle, result: GroupResult, to_requeue: list[PodToRequeue], now: float
     ) -> list[PodToRequeue]:
-        """The outcomes, with nominations to the places that the gang holds."""
-        if self.min_count(key) is None:
+        """The outcomes, with nominations to the places that the gang holds; trees of groups hold none."""
+        if cycle.is_part or self.min_count(cycle.group.key) is None:
             return to_requeue
         held = self.places.to_hold(cycle, result, now)
         return [
@@ -348,12 +347,11 @@ class SchedulePodGroups:
 
     # --- reports ----------------------------------------------------------------------------------------------------
 
-    def _report(self, key: str, cycle: PodGroupCycle, result: GroupResult, began: float) -> None:
-        status, profile = result.status, cycle.profile.name
+    def _report(self, cycle: PodGroupCycle, parts: list[GroupPart], result: GroupResult, began: float) -> None:
+        status, profile, key = result.status, cycle.profile.name, cycle.group.key
         if status is None:
             label = "scheduled"
             log_line(log, V2, "Successfully scheduled a pod group", {"podGroup": key})
-            self.reporter.scheduled(key)
         elif result.waiting_on_preemption:
             label = "waiting_on_preemption"
             log_line(log, V2, "Pod group is waiting for preemption", {"podGroup": key})
@@ -364,8 +362,14 @@ class SchedulePodGroups:
             label = "error"
             log.error("Error scheduling pod group: %s", status.message, extra={"podGroup": key})
         self.metrics.group_attempts.observe(trio.current_time() - began, label, profile)
-        self.reporter.report(key, result)
-        if status is not None and not result.waiting_on_preemption:
-            group = self.reporter.group(key)
-            note = explain(result, len(cycle.infos), topology_key="" if group is None else group.topology_key)
-            self.reporter.explain(key, note, controller=profile)
+        for part in parts:
+            self._report_part(part, profile)
+
+    def _report_part(self, part: GroupPart, profile: str) -> None:
+        self.reporter.report(part.key, part.result)
+        if part.result.status is None:
+            self.reporter.scheduled(part.key)
+        elif not part.result.waiting_on_preemption and part.infos:
+            group = self.reporter.group(part.key)
+            note = explain(part.result, len(part.infos), topology_key="" if group is None else group.topology_key)
+            self.reporter.explain(part.key, note, controller=profile)

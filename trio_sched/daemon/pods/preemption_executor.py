@@ -22,13 +22,13 @@ from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.daemon.writes.event_recorder import EventRecorder
 from trio_sched.daemon.writes.scheduler_events import PodEvent, preempted
 from trio_sched.daemon.writes.work_pool import WorkPool
+from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import first_leaf
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.pods import delete_pod
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.status import Status, failure
 from trio_sched.verbosity import V2
 
@@ -60,7 +60,7 @@ class Preemptor:
         return cls(pod.uid, pod.key, pod.priority, pod.scheduler_name, "pod", (pod,))
 
     @classmethod
-    def of_group(cls, group: PodGroup, pods: tuple[Pod, ...]) -> Preemptor:
+    def of_group(cls, group: AnyGroup, pods: tuple[Pod, ...]) -> Preemptor:
         """A group, with the pods of it that are being scheduled."""
         key = f"{group.namespace}/{group.name}"
         return cls(group.metadata.uid, key, group.spec.priority or 0, pods[0].scheduler_name, GROUP, pods)
@@ -157,7 +157,7 @@ class PreemptionExecutor:
         return await preempt()
 
     async def preempt_for_group(
-        self, group: PodGroup, pods: tuple[Pod, ...], victims: Sequence[Pod], plugin: str, *, in_background: bool
+        self, group: AnyGroup, pods: tuple[Pod, ...], victims: Sequence[Pod], plugin: str, *, in_background: bool
     ) -> Status | None:
         """Delete *victims*, on any nodes, to make room for *pods* of *group*."""
         preemptor = Preemptor.of_group(group, pods)

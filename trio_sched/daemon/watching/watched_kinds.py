@@ -12,6 +12,7 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.errors import nearest_name
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject, CustomHead
+from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.config_map import ConfigMap
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.namespace import Namespace
@@ -71,6 +72,13 @@ KINDS: dict[str, Kind[Any]] = {
         group="resource.k8s.io", version="v1beta2", plural="devicetaintrules", namespaced=False, type=DeviceTaintRule
     ),
     "PodGroup": Kind(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", namespaced=True, type=PodGroup),
+    "CompositePodGroup": Kind(
+        group="scheduling.k8s.io",
+        version="v1alpha3",
+        plural="compositepodgroups",
+        namespaced=True,
+        type=CompositePodGroup,
+    ),
 }
 """The name under which plugins read its objects → how it is watched."""
 

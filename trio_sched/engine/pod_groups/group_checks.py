@@ -8,9 +8,9 @@ from typing import Final
 
 from attrs import frozen
 
+from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
 
 _DEFAULT_POLICY: Final = "PreemptLowerPriority"
 
@@ -19,22 +19,23 @@ _DEFAULT_POLICY: Final = "PreemptLowerPriority"
 class GroupCheck:
     """One way to check a group, and what follows."""
 
-    problem: Callable[[PodGroup | None, Sequence[Pod], Sequence[Pod]], str]
-    """What keeps a group from being tried, empty if nothing does; of the group, the pods of the attempt and those that
-    have a node.
+    problem: Callable[[AnyGroup | None, Sequence[Pod], Sequence[Pod]], str]
+    """What keeps a group from being tried, empty if nothing does.
+
+    Of the group, or the root of its tree, the pods of the attempt and those that have a node.
     """
     is_told_in_condition: bool
     """Whether the condition of the group says so, too."""
 
 
-def _other_scheduler(_group: PodGroup | None, pods: Sequence[Pod], _placed: Sequence[Pod]) -> str:
+def _other_scheduler(_group: AnyGroup | None, pods: Sequence[Pod], _placed: Sequence[Pod]) -> str:
     first = pods[0].scheduler_name
     other = next((pod.scheduler_name for pod in pods if pod.scheduler_name != first), None)
     return "" if other is None else _different("the same .spec.schedulerName set, got:", quote(first), quote(other))
 
 
 def _is_not_uniform(
-    group: PodGroup | None, pods: Sequence[Pod], placed: Sequence[Pod], *, has_policy: bool = False
+    group: AnyGroup | None, pods: Sequence[Pod], placed: Sequence[Pod], *, has_policy: bool = False
 ) -> str:
     """With *has_policy* the preemption policy of the group counts, else that of the first pod."""
     if group is None:
@@ -55,7 +56,7 @@ def _is_not_uniform(
     return ""
 
 
-def _policy_of(one: Pod | PodGroup) -> str:
+def _policy_of(one: Pod | AnyGroup) -> str:
     return one.spec.preemption_policy or _DEFAULT_POLICY
 
 

@@ -25,7 +25,7 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import PlacementProgress, PodGroupInfo
-from trio_sched.plugin_api.status import Code, Status, failure
+from trio_sched.plugin_api.status import Code, Status, failure, unschedulable
 
 
 @define(eq=False, kw_only=True)
@@ -38,6 +38,10 @@ class GroupAttempt:
     """Of the group."""
     scheduled: int
     """How many pods of the group have had a node before."""
+    members: int
+    """How many pods, or child groups, are to be tried."""
+    is_part: bool = False
+    """Whether the group is in a tree: that it is schedulable counts there, also without another pod that fits."""
     plugin_failures: PluginFailures
     tries_all: bool
     """Whether to go on with pods that cannot make the group schedulable any more, to know which of them fit."""
@@ -107,6 +111,7 @@ class FeasibilityVerdict:
     calls_post_filter: ClassVar[bool] = False
     attempt: GroupAttempt
     _tried: int = field(default=0, init=False)
+    _placed: int = field(default=0, init=False)
 
     def begin(self) -> bool:
         """Whether the group could be scheduled if all of its pods fit."""
@@ -119,14 +124,19 @@ class FeasibilityVerdict:
 
     def after(self, pod: PodResult) -> bool:
         """Whether the group is schedulable, or still can be."""
+        return self.count(is_placed=pod.placed is not None)
+
+    def count(self, *, is_placed: bool) -> bool:
+        """Count a pod, or a child group; whether the group is schedulable, or still can be."""
         self._tried += 1
+        self._placed += is_placed
         return self._goes_on()
 
     def end(self) -> None:
         """Without further pods, "not yet" is no; and a group of which no pod fits is not scheduled."""
         result = self.attempt.result
         if result.status is None:
-            if not result.fitting:
+            if not result.fitting and not self.attempt.is_part:
                 result.status = group_unschedulable()
         elif result.status.code == Code.WAIT:
             result.status = group_unschedulable(*result.status.all_reasons)
@@ -138,8 +148,7 @@ class FeasibilityVerdict:
 
     def _ask(self) -> bool:
         attempt = self.attempt
-        scheduled = attempt.scheduled + attempt.result.fitting
-        progress = PlacementProgress(scheduled, len(attempt.group.pods) - self._tried)
+        progress = PlacementProgress(attempt.scheduled + self._placed, attempt.members - self._tried)
         with attempt.profile.measured.point("PlacementFeasible") as timer:
             try:
                 status = self._first_objection(progress)
@@ -150,10 +159,14 @@ class FeasibilityVerdict:
                 return False
             timer.status = status_label(status)
         if status is not None and status.is_rejected:
-            attempt.result.status = group_unschedulable(*status.all_reasons)
+            attempt.result.status = self._rejection(status)
             return False
         attempt.result.status = status
         return True
+
+    def _rejection(self, status: Status) -> Status:
+        """The status of a group that the plugins reject."""
+        return group_unschedulable(*status.all_reasons)
 
     def _first_objection(self, progress: PlacementProgress) -> Status | None:
         """The first rejection, else the first "not yet", else None."""
@@ -164,3 +177,11 @@ class FeasibilityVerdict:
                 return status
             found = found or status
         return found
+
+
+@define(eq=False)
+class CompositeVerdict(FeasibilityVerdict):
+    """The same for a composite group, of which child groups are counted; as in 1.37, only the reason is told."""
+
+    def _rejection(self, status: Status) -> Status:
+        return unschedulable(*status.all_reasons)

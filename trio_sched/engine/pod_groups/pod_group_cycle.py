@@ -9,16 +9,15 @@ placements of a group, when nothing is assumed, it may let other tasks run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
-from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
+from trio_sched.engine.evaluation.extender_cycle import NodesForExtenders
 from trio_sched.engine.evaluation.hook_steps import post_filter_steps
 from trio_sched.engine.evaluation.host_selection import select_host
 from trio_sched.engine.evaluation.reservation import PermitWait
@@ -26,11 +25,11 @@ from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.measurements import status_label
 from trio_sched.engine.hooks.placement_values import check_placement_score_range
 from trio_sched.engine.hooks.plugin_calls import (
-    HookCall,
     call_normalize_placement_score,
     call_placement_generate,
     call_placement_score,
 )
+from trio_sched.engine.pod_groups.group_steps import AskExtenders, Assumed, GroupSteps, Pause, at_once
 from trio_sched.engine.pod_groups.group_verdicts import (
     FeasibilityVerdict,
     GroupAttempt,
@@ -39,9 +38,11 @@ from trio_sched.engine.pod_groups.group_verdicts import (
 )
 from trio_sched.engine.pod_groups.pod_group_explanation import shortage
 from trio_sched.engine.pod_groups.pod_group_results import (
+    GroupPart,
     GroupResult,
     PlacementResult,
     PodResult,
+    completed,
     error_text,
     group_unschedulable,
     other_pod_failed,
@@ -55,28 +56,6 @@ from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, Po
 from trio_sched.plugin_api.status import Status, failure, unschedulable
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.unlisted_terms import unlisted_pod
-
-T = TypeVar("T")
-
-
-@frozen(eq=False)
-class AskExtenders:
-    """The step of asking extenders about a pod; its result is what they left of which nodes, or a failure."""
-
-    info: QueuedPodInfo
-    feasible: NodesForExtenders
-    find_again: Callable[[], NodesForExtenders | SchedulingFailure]
-    """Finds feasible nodes other than the pod's nominated one."""
-
-
-@frozen(eq=False)
-class Pause:
-    """The step of letting other tasks run; nothing is assumed."""
-
-
-ExtendersAnswer = tuple[NodesForExtenders, ExtenderResult] | SchedulingFailure
-GroupStep = HookCall | AskExtenders | Pause
-GroupSteps = Generator[GroupStep, object, T]
 
 
 @define(eq=False, kw_only=True)
@@ -94,6 +73,8 @@ class PodGroupCycle:
     """Whether extenders are interested in a pod."""
     tries_all: bool = False
     """Whether every pod is tried, to explain what becomes of the group."""
+    is_part: bool = False
+    """Whether the group is in a tree that is tried as a whole, see `GroupTreeCycle`."""
     _state: CycleState = field(factory=CycleState, init=False)
     _post_filters: bool = field(default=True, init=False)
     _asks_extenders: bool = field(default=True, init=False)
@@ -111,18 +92,26 @@ class PodGroupCycle:
             ask_extenders: whether to ask the extenders that are interested in a pod.
         """
         self._post_filters, self._asks_extenders = post_filters, ask_extenders
+        return (yield from self._anywhere(Placement(), None))
+
+    def _anywhere(self, within: Placement, kept: Assumed | None) -> GroupSteps[GroupResult]:
+        """Find out where the pods fit among the nodes of *within*.
+
+        With *kept*, the pods of a group that fits stay assumed, and are added to it: the group is one of several.
+        """
         if not self.by_placement:
-            return (yield from self._in_placement(Placement()))
-        placements = self._generate()
+            return (yield from self._in_placement(within, kept))
+        placements = self._generate(within)
         if isinstance(placements, Status):
             return GroupResult(placements)
         first: GroupResult | None = None
         found: list[GroupResult] = []
         failed: list[PlacementResult] = []
+        keeps_first = kept if len(placements) == 1 else None
         for placement in placements:
-            if first is not None:
+            if first is not None and kept is None:
                 yield Pause()
-            result = yield from self._in_placement(placement)
+            result = yield from self._in_placement(placement, keeps_first)
             if result.is_error:
                 return result
             if first is None:
@@ -146,11 +135,40 @@ class PodGroupCycle:
         if len(placements) == 1:
             return chosen
         # Other tasks may have run since this placement was tried: it is certain only now that it still fits.
-        return (yield from self._in_placement(chosen.placement))
+        return (yield from self._in_placement(chosen.placement, kept))
+
+    def run_within(self, parent: PodGroupCycle, within: Placement, kept: Assumed) -> GroupSteps[GroupResult]:
+        """Find out where the pods fit among the nodes of *within*, as a part of the attempt of *parent*.
+
+        The pods of a group that is schedulable stay assumed, and are added to *kept*.
+        """
+        self._post_filters, self._asks_extenders = parent._post_filters, parent._asks_extenders
+        self._state = CycleState()
+        return (yield from self._anywhere(within, kept))
+
+    def parts(self, _found: GroupResult, result: GroupResult) -> list[GroupPart]:
+        """What an attempt came to for each pod group.
+
+        Args:
+            _found: what it came to before preemption.
+            result: what it came to.
+        """
+        is_complete = result.status is None or not self.is_part
+        return [GroupPart(self.group.key, self.infos, result if is_complete else completed(result, self.infos))]
+
+    @property
+    def entity_key(self) -> str:
+        """The key of the group, or tree, in the queue."""
+        return self.group.key
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The pod groups whose pods are tried."""
+        return frozenset(f"{self.group.namespace}/{name}" for name in self.group.group_names)
 
     def run_at_once(self) -> GroupResult:
         """What `run` comes to if nothing waits: no post_filter is called and no extender asked."""
-        return _at_once(self.run(post_filters=False, ask_extenders=False))
+        return at_once(self.run(post_filters=False, ask_extenders=False))
 
     def fits_at(self, places: Mapping[str, str]) -> bool:
         """Whether pods fit on certain nodes, one after the other; nothing is assumed any more at the end.
@@ -160,13 +178,13 @@ class PodGroupCycle:
         """
         self._post_filters = self._asks_extenders = False
         verdict = self._verdict(self._attempt(GroupResult(None)))
-        assumed: list[tuple[QueuedPodInfo, ScheduleResult, str | None]] = []
+        assumed: Assumed = []
         try:
             for info in self.infos:
                 node_name = places.get(info.uid)
                 if node_name is not None:
                     nominated = self.scheduler.queue.nominator.node_of(info.uid)
-                    pod = _at_once(self._schedule(info, Placement(node_names=frozenset({node_name})), verdict))
+                    pod = at_once(self._schedule(info, Placement(node_names=frozenset({node_name})), verdict))
                     if pod.placed is None:
                         return False
                     assumed.append((info, pod.placed, nominated))
@@ -189,24 +207,26 @@ class PodGroupCycle:
 
     # --- placements -------------------------------------------------------------------------------------------------
 
-    def _generate(self) -> tuple[Placement, ...] | Status:
-        """The placements to try, at least one; or why there is none."""
+    def _generate(self, within: Placement) -> tuple[Placement, ...] | Status:
+        """The placements to try, at least one, among the nodes of *within*; or why there is none."""
         if not self.profile.placement_generate:
-            return (Placement(),)
+            return (within,)
         (hook,) = self.profile.placement_generate
         measured = self.profile.measured
         with measured.point("PlacementGenerate") as timer:
             try:
-                returned = call_placement_generate(hook, self.group, self._nodes(), self._state)
+                returned = call_placement_generate(hook, self.group, self._nodes(within), self._state)
             except HookFailed as failed:
                 timer.status = status_label(failed.status)
                 return failed.status
             timer.status = status_label(returned if isinstance(returned, Status) else None)
         if returned is None:
-            return (Placement(),)
+            return (within,)
         if isinstance(returned, Status):
             return returned
-        return returned or unschedulable("no feasible placements found").by(hook.plugin)
+        return tuple([_narrowed(one, within) for one in returned]) or unschedulable("no feasible placements found").by(
+            hook.plugin
+        )
 
     def _choose(self, results: Sequence[GroupResult]) -> GroupResult | Status:
         """One of the placements with the highest score."""
@@ -214,7 +234,7 @@ class PodGroupCycle:
             PlacementAssignments(
                 result.placement,
                 self._nodes(result.placement),
-                tuple([(pod.info.pod, pod.placed.node_name) for pod in result.pods if pod.placed is not None]),
+                tuple(self._assignments(result)),
             )
             for result in results
         ]
@@ -232,21 +252,25 @@ class PodGroupCycle:
                 return failed.status
         return results[select_host(totals, self.scheduler.rng)]
 
-    def _nodes(self, placement: Placement | None = None) -> NodeColumns:
+    def _assignments(self, result: GroupResult) -> Iterator[tuple[Pod, str]]:
+        """The pods that fit, each with the name of its node."""
+        return ((pod.info.pod, pod.placed.node_name) for pod in result.pods if pod.placed is not None)
+
+    def _nodes(self, placement: Placement) -> NodeColumns:
         table = self.scheduler.cache.table
         nodes = NodeColumns(table)
-        if placement is None or placement.node_names is None:
+        if placement.node_names is None:
             return nodes
         rows = sorted(table.row_of[name] for name in placement.node_names if name in table.row_of)
         return nodes.take(np.array(rows, dtype=np.intp))
 
     # --- the pods, one after the other ------------------------------------------------------------------------------
 
-    def _in_placement(self, placement: Placement) -> GroupSteps[GroupResult]:
-        """Schedule the pods to the nodes of *placement*."""
+    def _in_placement(self, placement: Placement, kept: Assumed | None) -> GroupSteps[GroupResult]:
+        """Schedule the pods to the nodes of *placement*; see `_anywhere`."""
         result = GroupResult(group_unschedulable(), placement=placement)
         verdict = self._verdict(self._attempt(result))
-        assumed: list[tuple[QueuedPodInfo, ScheduleResult, str | None]] = []
+        assumed: Assumed = []
         try:
             for info in self.infos if verdict.begin() else ():
                 nominated = self.scheduler.queue.nominator.node_of(info.uid)
@@ -267,6 +291,9 @@ class PodGroupCycle:
                 if not verdict.after(pod):
                     break
             verdict.end()
+            if kept is not None and result.status is None:
+                kept += assumed
+                assumed = []
         finally:  # also if the process ends while a step is taken
             self._revert_all(assumed)
         return result
@@ -278,6 +305,8 @@ class PodGroupCycle:
             group=self.group,
             state=self._state,
             scheduled=0 if group is None else group.scheduled_count,
+            members=len(self.infos),
+            is_part=self.is_part,
             plugin_failures=self.scheduler.plugin_failures,
             tries_all=self.tries_all,
             result=result,
@@ -346,7 +375,7 @@ class PodGroupCycle:
         if unlisted is not None:
             table.unlisted_pods[pod.uid] = unlisted
 
-    def _revert_all(self, assumed: Sequence[tuple[QueuedPodInfo, ScheduleResult, str | None]]) -> None:
+    def _revert_all(self, assumed: Assumed) -> None:
         for info, placed, nominated in reversed(assumed):
             self._revert(info, placed, nominated)
 
@@ -362,14 +391,8 @@ class PodGroupCycle:
             self.scheduler.queue.nominator.add(info.pod, nominated)
 
 
-def _at_once(steps: GroupSteps[T]) -> T:
-    """The outcome of steps of which none asks for anything."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            outcome: T = stop.value
-            return outcome
+def _narrowed(placement: Placement, within: Placement) -> Placement:
+    return evolve(placement, node_names=within.node_names) if placement.node_names is None else placement
 
 
 def in_order(infos: Iterable[QueuedPodInfo]) -> list[QueuedPodInfo]:

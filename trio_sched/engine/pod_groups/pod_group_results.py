@@ -102,6 +102,17 @@ class GroupResult:
         return self.status is not None and not self.status.is_rejected
 
 
+@frozen(eq=False)
+class GroupPart:
+    """What an attempt came to for one pod group of it."""
+
+    key: str
+    """``namespace/name``."""
+    infos: list[QueuedPodInfo]
+    """Its pods."""
+    result: GroupResult
+
+
 def completed(result: GroupResult, infos: Sequence[QueuedPodInfo]) -> GroupResult:
     """*result*, not a success, with the status of the group for each pod of *infos* that was not tried."""
     assert result.status is not None

@@ -43,9 +43,9 @@ class PodGroupTrial:
     @property
     def assigned_pods(self) -> Iterator[tuple[Pod, str]]:
         """All pods on nodes that exist, without those of the group itself."""
-        own, table = self.cycle.group.key, self.cycle.scheduler.cache.table
+        own, table = self.cycle.keys, self.cycle.scheduler.cache.table
         for cached in self.cycle.scheduler.cache:
-            if cached.node_name in table.row_of and cached.pod.group_key != own:
+            if cached.node_name in table.row_of and cached.pod.group_key not in own:
                 yield cached.pod, cached.node_name
 
     def remove(self, pods: Iterable[Pod]) -> None:

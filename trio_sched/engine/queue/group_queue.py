@@ -1,5 +1,7 @@
 """A scheduling queue in which the pods of a group are one entity: they have one place, one backoff and one turn.
 
+The entity of a group that is in a tree of groups is the root of the tree: all pods in the tree are queued together.
+
 Each pod has its entry, but the entries of a group are always in the same part of the queue, with the same sort key and
 the same end of the backoff. A group has one more place for pods that come while it is being scheduled.
 
@@ -8,7 +10,6 @@ Source: the scheduling queue of kube-scheduler 1.37.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -20,9 +21,11 @@ from trio_sched.engine.queue.cluster_changes import (
     POD_GROUP_ADD,
     SCHEDULE_ATTEMPT_FAILURE,
 )
+from trio_sched.engine.queue.queued_group import QueuedGroup, entity_sizes, with_incomplete
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import QueueingStrategy
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
+from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cluster_events import ClusterEvent
@@ -30,65 +33,36 @@ from trio_sched.plugin_api.cluster_events import ClusterEvent
 _RANK: Final = {strategy: rank for rank, strategy in enumerate(QueueingStrategy)}
 
 
-@define(eq=False)
-class QueuedGroup:
-    """One group of which pods are queued, or are being scheduled."""
-
-    key: str
-    """``namespace/name``."""
-    timestamp: float
-    """When it last entered the queue; of all its entries."""
-    members: dict[str, QueuedPodInfo] = field(factory=dict)
-    """Its pods in the active, backoff or unschedulable part, by ``namespace/name``."""
-    pending: dict[str, QueuedPodInfo] = field(factory=dict)
-    """Its pods that have come, or come back, while it is being scheduled."""
-    is_in_flight: bool = False
-    is_incomplete: bool = False
-    """No event has shown the group itself."""
-    unschedulable_count: int = 0
-    consecutive_errors: int = 0
-    backoff_expiry: float | None = None
-
-    @property
-    def failure_count(self) -> int:
-        """What the backoff counts: errors in a row, else rejections."""
-        return self.consecutive_errors if self.consecutive_errors > 0 else self.unschedulable_count
-
-
 @define(eq=False, kw_only=True, slots=False)
 class GroupQueue(SchedulingQueue):
     """Queues pods as `SchedulingQueue` does, and groups of pods as one entity each."""
 
-    find_group: Callable[[str], PodGroup | None]
-    """The group called ``namespace/name``; None if no event has shown it."""
+    find_group: Callable[[str], PodGroup | CompositePodGroup | None]
+    """The group that is the entity with that key; None if no event has shown it, or its tree is not whole."""
+    root_of: Callable[[str], str] = str
+    """The key of the entity of the group called ``namespace/name``: itself, or the root of its tree."""
     groups: dict[str, QueuedGroup] = field(factory=dict)
+    _roots: dict[str, str] = field(factory=dict)
+    """Group → the root of its tree, of the groups that are not their own root."""
+
+    def entity_of(self, pod: Pod) -> str | None:
+        """The key of the group or tree of *pod*; None if it has none."""
+        key = pod.group_key
+        return None if key is None else self._roots.get(key, key)
 
     def _group_of(self, info: QueuedPodInfo) -> QueuedGroup | None:
-        key = info.pod.group_key
+        key = self.entity_of(info.pod)
         return None if key is None else self.groups.get(key)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
     def sizes(self) -> dict[str, int]:
         """How many pods are in each part of the queue."""
-        sizes = super().sizes()
-        incomplete = [info for group in self.groups.values() if group.is_incomplete for info in group.members.values()]
-        gated = sum(bool(info.gating_plugin) for info in incomplete)
-        sizes["gated"] -= gated
-        sizes["unschedulable"] -= len(incomplete) - gated
-        return {**sizes, "incomplete": len(incomplete), "pending": len(self.pending)}
+        return with_incomplete(super().sizes(), self.groups.values()) | {"pending": len(self.pending)}
 
     def entity_sizes(self) -> dict[tuple[str, str], int]:
         """How many entities are in each part of the queue: (part, ``pod`` or ``podgroup``) → number."""
-        pods, groups = Counter(self.sizes()), Counter[str]()
-        for group in self.groups.values():
-            pods["pending"] -= len(group.pending)
-            groups["pending"] += bool(group.pending)
-            if group.members:
-                part = self._part(group)
-                groups[part] += 1
-                pods[part] -= len(group.members)
-        return {(part, "pod"): pods[part] for part in pods} | {(part, "podgroup"): groups[part] for part in pods}
+        return entity_sizes(self.sizes(), self.groups.values(), self._part)
 
     def _part(self, group: QueuedGroup) -> str:
         if group.is_incomplete:
@@ -123,16 +97,20 @@ class GroupQueue(SchedulingQueue):
             self._join(QueuedPodInfo(pod, now), self.pod_events.added, now)
 
     def _join(self, info: QueuedPodInfo, event: ClusterEvent, now: float) -> None:
-        key = info.pod.group_key
-        assert key is not None
         self.nominator.add(info.pod, None)
-        group = self.groups.get(key)
-        if group is None:
-            group = self.groups[key] = QueuedGroup(key, now)
+        group = self._made_group_of(info, now)
         if group.is_in_flight:
             self._put_pending(group, info)
             return
         self._enter(group, info, event, now)
+
+    def _made_group_of(self, info: QueuedPodInfo, now: float) -> QueuedGroup:
+        key = self.entity_of(info.pod)
+        assert key is not None
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = QueuedGroup(key, now)
+        return group
 
     def _enter(self, group: QueuedGroup, info: QueuedPodInfo, event: ClusterEvent, now: float) -> str:
         """Put a pod where its group is; returns where that is. The other pods are looked at only if it gates them."""
@@ -167,7 +145,8 @@ class GroupQueue(SchedulingQueue):
     def delete(self, pod: Pod) -> None:
         """The pod is gone, or has a node."""
         super().delete(pod)
-        group = None if pod.group_key is None else self.groups.get(pod.group_key)
+        key = self.entity_of(pod)
+        group = None if key is None else self.groups.get(key)
         if group is None:
             return
         info = group.pending.pop(pod.key, None)
@@ -175,11 +154,16 @@ class GroupQueue(SchedulingQueue):
             del self.pending[pod.key]
             self._count(info, -1)
         was_queued = group.members.pop(pod.key, None) is not None
-        if was_queued and group.members and self._strategy_of(group) != QueueingStrategy.SKIP:
-            other = next(iter(group.members.values()))
-            if not self._may_enter(group, [other]):  # if there are too few pods now, that gates any of them
-                self._put_all_unschedulable(group, self.pod_events.deleted)
+        if was_queued:
+            self._judge_rest(group)
         self._drop_if_empty(group)
+
+    def _judge_rest(self, group: QueuedGroup) -> None:
+        """Pods of *group* have gone: if there are too few now, that gates any of the others."""
+        if group.members and self._strategy_of(group) != QueueingStrategy.SKIP:
+            other = next(iter(group.members.values()))
+            if not self._may_enter(group, [other]):
+                self._put_all_unschedulable(group, self.pod_events.deleted)
 
     def _drop_if_empty(self, group: QueuedGroup) -> None:
         if not group.members and not group.pending and not group.is_in_flight:
@@ -190,6 +174,42 @@ class GroupQueue(SchedulingQueue):
         group = self.groups.get(key)
         if group is not None and group.is_incomplete:
             self._requeue_group(group, QueueingStrategy.IMMEDIATELY, POD_GROUP_ADD, now)
+
+    def roots_changed(self, keys: Iterable[str], *, now: float) -> None:
+        """Groups may have got, or lost, what is above them: their pods go where those of the same tree are."""
+        entered: dict[str, QueuedGroup] = {}
+        for key in keys:
+            old, new = self._roots.get(key, key), self.root_of(key)
+            if new == key:
+                self._roots.pop(key, None)
+            else:
+                self._roots[key] = new
+            for info in self._taken_out(old, key) if old != new else ():
+                group = entered[new] = self._made_group_of(info, now)
+                if group.is_in_flight:
+                    self._put_pending(group, info)
+                else:
+                    group.members[info.key] = info
+        for group in entered.values():
+            if group.members:
+                self._requeue_group(group, QueueingStrategy.AFTER_BACKOFF, POD_GROUP_ADD, now)
+
+    def _taken_out(self, entity: str, key: str) -> list[QueuedPodInfo]:
+        """The pods of the group called *key*, which are taken out of *entity*."""
+        group = self.groups.get(entity)
+        if group is None:
+            return []
+        queued = [info for info in group.members.values() if info.pod.group_key == key]
+        waiting = [info for info in group.pending.values() if info.pod.group_key == key]
+        for info in queued:
+            del group.members[info.key]
+            self._take_out(info)
+        for info in waiting:
+            del group.pending[info.key], self.pending[info.key]
+        if queued:
+            self._judge_rest(group)
+        self._drop_if_empty(group)
+        return [*queued, *waiting]
 
     # --- being scheduled --------------------------------------------------------------------------------------------
 
@@ -205,7 +225,7 @@ class GroupQueue(SchedulingQueue):
         """The attempt of the group called *key* is over, and what becomes of its pods is decided.
 
         Args:
-            key: ``namespace/name``.
+            key: of the group, or of the root of a tree.
             is_scheduled: whether it was scheduled: pods that are left then are tried at once.
             now: the time.
         """
@@ -268,12 +288,9 @@ class GroupQueue(SchedulingQueue):
             self._requeue_group(group, strategy, CONFIGURATION_CHANGE, now)
 
     def _requeue(self, info: QueuedPodInfo, strategy: QueueingStrategy, event: ClusterEvent, now: float) -> str:
-        key = info.pod.group_key
-        if key is None:
+        if info.pod.group_key is None:
             return super()._requeue(info, strategy, event, now)
-        group = self.groups.get(key)
-        if group is None:
-            group = self.groups[key] = QueuedGroup(key, now)
+        group = self._made_group_of(info, now)
         if group.is_in_flight:
             self._put_pending(group, info)
             return "pending"
@@ -374,9 +391,9 @@ class GroupQueue(SchedulingQueue):
             self.counters.incoming_members[queue, info.moved_by] += 1
 
     def _assign_key(self, info: QueuedPodInfo) -> None:
-        """Order a pod of a group by the priority of the group."""
-        group = None if info.pod.group_key is None else self.find_group(info.pod.group_key)
-        pod = info.pod
+        """Order a pod of a group by the priority of the group, or of the root of its tree."""
+        key = self.entity_of(info.pod)
+        group, pod = None if key is None else self.find_group(key), info.pod
         if group is not None and (group.spec.priority or 0) != pod.priority:
             pod = structs.replace(pod, spec=structs.replace(pod.spec, priority=group.spec.priority or 0))
         self._order().assign_key(info, pod)

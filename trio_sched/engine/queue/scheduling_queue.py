@@ -300,6 +300,13 @@ class SchedulingQueue:
     def pod_group_added(self, key: str, *, now: float) -> None:
         """The group called *key* is there; pods do not wait for it here, see `GroupQueue`."""
 
+    def roots_changed(self, keys: Iterable[str], *, now: float) -> None:
+        """Pod groups have got, or lost, what is above them; pods are queued one by one here, see `GroupQueue`."""
+
+    def entity_of(self, pod: Pod) -> str | None:
+        """The key of the group that *pod* is tried with; None if it has none."""
+        return pod.group_key
+
     # --- being scheduled --------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPodInfo | None:

@@ -132,6 +132,12 @@ VERSIONED: Final[Mapping[tuple[str, str], VersionedKind]] = {
         cost="pods of pod groups stay pending, those that name a workload of 1.35 are scheduled one by one",
         fix=f"{_SERVE_GROUPS}, and that of 1.35 the workloads that contain them with v1alpha1",
     ),
+    (SCHEDULING, "compositepodgroups"): VersionedKind(
+        versions=(ApiVersion("v1alpha3"),),
+        cost="pods of pod groups that have a parent stay pending",
+        fix="kube-apiserver of 1.37 serves it with the feature gate CompositePodGroup and "
+        "--runtime-config=scheduling.k8s.io/v1alpha3=true",
+    ),
     (SCHEDULING, "workloads"): VersionedKind(
         versions=(
             ApiVersion("v1beta1", workload_from_v1beta1),

@@ -278,31 +278,45 @@ def _date_taints(state: ClusterState, fields: Json) -> None:
             taint.setdefault("timeAdded", state.timestamp())
 
 
-def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> Json | None:
-    """A new pod group: the protecting finalizer, and the priority of its class, which is returned."""
-    metadata, spec = fields["metadata"], fields["spec"]
+def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """A new pod group: the protecting finalizer, and the priority of its class."""
+    metadata = fields["metadata"]
     finalizers = metadata.get("finalizers") or []
     if POD_GROUP_FINALIZER not in finalizers:
         metadata["finalizers"] = [*finalizers, POD_GROUP_FINALIZER]
-    name = spec.get("priorityClassName")
-    if name:
-        found = state.store.get("priorityclasses.scheduling.k8s.io", name)
-        if found is None:
-            who = metadata.get("name") or ""
-            raise forbidden(resource, who, f"no PriorityClass with name {name} was found")
-        spec["priority"] = found.fields["value"]
-        return found.fields
-    return None
+    _admit_group_priority(state, resource, fields)
 
 
 def admit_pod_group_with_policy(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """The same from 1.37 on, with the gate PodGroupPreemptionPolicy: the preemption policy of its class, too."""
-    chosen = admit_pod_group(state, resource, fields)
+    admit_pod_group(state, resource, fields)
+    _admit_group_policy(state, resource, fields)
+
+
+def admit_composite_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """A new composite pod group: the priority and the preemption policy of its class."""
+    _admit_group_priority(state, resource, fields)
+    _admit_group_policy(state, resource, fields)
+
+
+def _admit_group_priority(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     spec = fields["spec"]
-    policy = spec.get("preemptionPolicy") if chosen is None else chosen.get("preemptionPolicy")
-    policy = policy or _PREEMPTS
-    if spec.get("preemptionPolicy") not in (None, policy):
-        who, given = fields["metadata"].get("name") or "", spec["preemptionPolicy"]
+    name = spec.get("priorityClassName")
+    if name:
+        found = state.store.get("priorityclasses.scheduling.k8s.io", name)
+        if found is None:
+            who = fields["metadata"].get("name") or ""
+            raise forbidden(resource, who, f"no PriorityClass with name {name} was found")
+        spec["priority"] = found.fields["value"]
+
+
+def _admit_group_policy(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    spec = fields["spec"]
+    given, name = spec.get("preemptionPolicy"), spec.get("priorityClassName")
+    found = state.store.get("priorityclasses.scheduling.k8s.io", name) if name else None
+    policy = (given if found is None else found.fields.get("preemptionPolicy")) or _PREEMPTS
+    if given not in (None, policy):
+        who = fields["metadata"].get("name") or ""
         raise forbidden(
             resource,
             who,

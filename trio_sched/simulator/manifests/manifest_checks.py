@@ -116,6 +116,7 @@ _FIRST_KINDS: Final = (
     "ResourceSlice",
     "ResourceClaim",
     "PodDisruptionBudget",
+    "CompositePodGroup",
     "PodGroup",
     "Service",
     "ReplicationController",

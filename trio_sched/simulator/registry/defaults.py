@@ -204,3 +204,8 @@ def _fill_claim_spec(spec: Json) -> None:
 def pod_group_defaults(fields: Json) -> None:
     """A group of pods."""
     fields.setdefault("spec", {}).setdefault("disruptionMode", "Pod")
+
+
+def composite_pod_group_defaults(fields: Json) -> None:
+    """A group of groups of pods."""
+    fields.setdefault("spec", {}).setdefault("disruptionMode", {"single": {}})

@@ -20,6 +20,7 @@ from trio_sched.simulator.validation import (
     policies,
     storage,
     workloads,
+    workloads_of_1_35,
 )
 from trio_sched.simulator.validation.apiextensions.definitions import definition_problems
 from trio_sched.simulator.validation.batch import jobs
@@ -59,7 +60,7 @@ class Strategy:
     """
 
     defaults: Callable[[Json], None] = lambda _fields: None
-    admit: Callable[[ClusterState, ResourceType, Json], object] = lambda _state, _resource, _fields: None
+    admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     admit_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
     sent_problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
     problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
@@ -205,6 +206,12 @@ _RULES: dict[str, Strategy] = {
         problems=pod_groups.pod_group_problems,
         change_problems=pod_groups.pod_group_changes,
     ),
+    "compositepodgroups.scheduling.k8s.io": Strategy(
+        defaults=defaults.composite_pod_group_defaults,
+        admit=admission.admit_composite_pod_group,
+        problems=pod_groups.composite_pod_group_problems,
+        change_problems=pod_groups.composite_pod_group_changes,
+    ),
     "deviceclasses.resource.k8s.io": Strategy(problems=devices.class_problems),
     "devicetaintrules.resource.k8s.io": Strategy(problems=devices.taint_rule_problems),
     "resourceclaims.resource.k8s.io": Strategy(
@@ -255,7 +262,7 @@ _OF_1_37 = evolve(
 )
 _IN_VERSIONS = {
     ("scheduling.k8s.io/v1alpha1", "Workload"): Strategy(
-        problems=pod_groups.workload_problems, change_problems=pod_groups.workload_changes
+        problems=workloads_of_1_35.workload_problems, change_problems=workloads_of_1_35.workload_changes
     ),
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): _OF_1_37,
     ("scheduling.k8s.io/v1beta1", "PodGroup"): _OF_1_37,

@@ -202,6 +202,8 @@ scheduling.k8s.io v1alpha2@36-36,v1beta1@37,v1alpha3@37
   workloads                       Workload                       n -        -                       -
 scheduling.k8s.io v1alpha1@35-35
   workloads                       Workload                       n -        -                       -
+scheduling.k8s.io v1alpha3@37
+  compositepodgroups              CompositePodGroup              n -        status                  g
 storage.k8s.io v1
   csidrivers                      CSIDriver                      c -        -                       -
   csinodes                        CSINode                        c -        -                       r
