@@ -17,7 +17,7 @@ from contrib.control_plane.servers import OLDEST_WITH_DEVICES, minor_version
 _REAL: Final = "tests/end_to_end/real/test_real_"
 TESTS: Final = tuple(
     f"{_REAL}{name}.py"
-    for name in ("api_server", "custom_resources", "decisions", "deployment", "devices", "mixed_scenarios")
+    for name in ("api_server", "custom_resources", "decisions", "deployment", "devices", "gangs", "mixed_scenarios")
 )
 """Those that hold on every version; others compare with what one version does."""
 _UPGRADE: Final = (f"{_REAL}upgrade.py",)

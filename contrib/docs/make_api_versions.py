@@ -19,9 +19,15 @@ This page is made from `trio_sched/kube_client/versions/api_versions.py` by `mak
 """
 FOOTER: Final = """\
 
-What 1.35 has of workloads (`v1alpha1`) is not read: they contain their pod groups, and pods name both in
-`spec.workloadRef`, which other versions do not have. Such pods are scheduled one by one, as kube-scheduler 1.35 does it
-without its gate GangScheduling, and as that of 1.36 does it; the log says so where GenericWorkload is on.
+On 1.35 there are no PodGroups: a Workload (`v1alpha1`) contains its pod groups, and pods name both in
+`spec.workloadRef`, with a key for each copy of a group. With the gates on, such pods are in a pod group called after
+the workload, the group and the key, `training:workers:0`, which exists as long as it has pods and the workload names
+it. What is decided about it is what is decided about a PodGroup of 1.36. Nothing is written to the workload; events
+about the group are about its workload.
+
+1.36 does not know the field, nor those workloads: delete them before an upgrade, its kube-apiserver does not become
+ready before that. Pods of 1.35 that wait for their gang are then scheduled one by one, as are those of a server that
+serves no workloads.
 
 ## What was tested on which API server
 
@@ -31,15 +37,15 @@ without its gate GangScheduling, and as that of 1.36 does it; the log says so wh
 | 1.32 | `v1beta1` | not served | not served | yes, and upgraded to 1.33 |
 | 1.33 | `v1beta2` | `v1alpha3` | not served | yes, and upgraded to 1.34 |
 | 1.34 | `v1` | `v1alpha3` | not served | yes, and upgraded to 1.35 and 1.36 |
-| 1.35 | `v1` | `v1alpha3` | not served | yes, and upgraded to 1.36 |
+| 1.35 | `v1` | `v1alpha3` | workloads of `v1alpha1` | yes, and upgraded to 1.36 |
 | 1.36 | `v1` | `v1beta2` | `v1alpha2` | yes, and the same answers by kube-scheduler 1.36.2 |
 | 1.37 | `v1` | `v1` | `v1beta1` | the simulator only |
 
 The mixed scenarios are small clusters with volumes, devices, preemption, spreading, affinity, gangs and more; on a real
 kube-apiserver pods are placed, and say why they are not, as the simulator has it of 1.36. `python -m
-contrib.api_servers FOLDER` runs that, and tests of devices, leases and restarts, on every version whose executables are
-in FOLDER, and upgrades each to the next one. Of device taint rules kube-scheduler 1.36 takes no notice, so those were
-not compared. No kube-apiserver of 1.37 or 1.38 has been tried.
+contrib.api_servers FOLDER` runs that, and tests of devices, gangs, leases and restarts, on every version whose
+executables are in FOLDER, and upgrades each to the next one. Of device taint rules kube-scheduler 1.36 takes no notice,
+so those were not compared. No kube-apiserver of 1.37 or 1.38 has been tried.
 
 ## How the version is found
 

@@ -206,7 +206,8 @@ def containers(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def check_object(one: dict[str, Any]) -> None:
     """Fail unless an API server takes *one*, and trio-sched the flags in it."""
-    kubernetes_validate.validate(one, KUBERNETES, strict=True)
+    is_of_1_35 = one["apiVersion"] == "scheduling.k8s.io/v1alpha1" or "workloadRef" in one.get("spec", {})
+    kubernetes_validate.validate(one, "1.35" if is_of_1_35 else KUBERNETES, strict=True)
     for container in containers(one):
         command = container.get("command", [""])
         if command[0] == "trio-sched":

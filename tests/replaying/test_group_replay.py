@@ -8,6 +8,7 @@ import trio
 from gangs import GANG_GATES, condition_of, member
 from plugin_base import PluginBase
 from recorded_clusters import record
+from workloads_of_1_35 import member_of_workload, workload
 
 from trio_sched.plugin_api import CycleState, Pod, hookimpl, unschedulable
 from trio_sched.recording.folder import RecordingReader
@@ -215,3 +216,19 @@ def test_trees_of_groups_get_the_same_places_and_conditions(hashes: bool, tmp_pa
     reasons = [one.reason for one in tried(tmp_path)]
     assert (reasons[0], reasons[-1], "Unschedulable" in reasons) == ("Scheduled", "Scheduled", True)
     assert {len(one.places) for one in tried(tmp_path)} == {4}
+
+
+async def gangs_of_workloads(cluster: VirtualCluster) -> None:
+    await cluster.create(workload("training", workers=2))
+    for name, key in (("whole-0", "0"), ("part", ""), ("whole-1", "0")):
+        await cluster.create(member_of_workload(name, "training", "workers", key))
+    await cluster.settle()
+    await cluster.create(member_of_workload("large", "training", "workers", cpu="2"))
+    await cluster.settle()
+
+
+def test_gangs_of_the_workloads_of_1_35_get_the_same_places(tmp_path: Path) -> None:
+    nodes = [node(f"n{number}", cpu="2") for number in range(2)]
+    record(tmp_path, gangs_of_workloads, nodes=nodes, gates=GANG_GATES, kubernetes_version="1.35")
+    assert {one.key for one in tried(tmp_path)} == {"default/training:workers", "default/training:workers:0"}
+    assert_same(replayed_cluster(tmp_path))

@@ -92,7 +92,10 @@ class PodSchedulingGroup(Struct, frozen=True, rename="camel", gc=False, omit_def
 
 
 class PodWorkloadReference(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """The workload of Kubernetes 1.35 that the pod belongs to, the pod group in it, and which copy of that."""
+    """The workload of Kubernetes 1.35 that the pod belongs to, the pod group in it, and which copy of that.
+
+    Pods that are watched have a `PodSchedulingGroup` instead.
+    """
 
     name: str = ""
     pod_group: str = ""
@@ -125,7 +128,6 @@ class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True)
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     workload_ref: PodWorkloadReference | None = None
-    """None once `trio_sched.objects.workload_groups.join_group` has made a group of it."""
 
 
 class PodCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

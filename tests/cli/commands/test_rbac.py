@@ -93,6 +93,7 @@ def test_pod_groups_are_read_and_their_status_written_where_the_gates_are_on(tmp
     (rules,) = printed(tmp_path, "--rules", "--feature-gates=GenericWorkload=true,GangScheduling=true")
     found = allowed(rules)
     assert found["scheduling.k8s.io", "podgroups"] == READ
+    assert found["scheduling.k8s.io", "workloads"] == READ  # which have them on 1.35
     assert found["scheduling.k8s.io", "podgroups/status"] == {"patch"}
     assert found["", "pods"] == {*READ, "delete"}  # of gangs that stay incomplete
 

@@ -11,6 +11,11 @@ _MINOR: Final = 35
 _FIELD: Final = "workloadRef"
 
 
+def has_unknown_reference(pod: Json, minor: int) -> bool:
+    """Whether *pod* has a reference that a server of the *minor* version does not know."""
+    return minor != _MINOR and _FIELD in (pod.get("spec") or {})
+
+
 def drop_reference(fields: Json, minor: int) -> None:
     """Drop the reference of a new pod from its *fields* if a server of the *minor* version does."""
     if minor != _MINOR:

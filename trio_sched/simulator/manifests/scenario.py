@@ -8,6 +8,7 @@ from typing import Final
 from trio_sched.go.text import shortened
 from trio_sched.simulator.admission.admission import select_by_uid
 from trio_sched.simulator.admission.runtime_classes import RUNTIME_CLASSES
+from trio_sched.simulator.admission.workload_references import has_unknown_reference
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError, QuotaExceeded
 from trio_sched.simulator.manifests.manifest_checks import CheckedManifests, check_manifests
@@ -25,6 +26,8 @@ from trio_sched.simulator.storage.resource_types import ResourceType
 
 _HANDLER: Final = "runc"
 """The handler of RuntimeClasses that only pods mention."""
+
+_ONLY_IN_1_35: Final = "Kubernetes 1.35 alone has it: simulate that with --kubernetes-version=1.35"
 
 
 def load_manifests(
@@ -89,6 +92,10 @@ def populate(
     stored = 0
     for manifest in checked:
         kind = manifest.fields["kind"]
+        is_new = not manifest.fields["metadata"].get("uid")
+        if kind == "Pod" and is_new and has_unknown_reference(manifest.fields, server.state.types.minor):
+            problems.append(manifest.problem(_ONLY_IN_1_35, "spec.workloadRef"))
+            continue
         try:
             _store(server, manifest)
             stored += 1
