@@ -159,7 +159,7 @@ async def test_all_kinds_that_the_default_plugins_register_for_or_read_are_watch
 ) -> None:
     assembly = assembled()
     await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
-    behind_gates = {"PodGroup", "DeviceTaintRule"}
+    behind_gates = {"PodGroup", "CompositePodGroup", "DeviceTaintRule"}
     for_other_plugins = {"ConfigMap", "DaemonSet", "Deployment", "Job"}
     assert set(assembly.scheduler.object_cache.kinds) == set(KINDS) - behind_gates - for_other_plugins
 
