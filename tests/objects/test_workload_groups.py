@@ -65,15 +65,15 @@ def test_a_pod_keeps_its_group_if_the_server_does_not_know_the_reference_any_mor
 
 
 def test_a_group_of_a_workload_is_as_a_pod_group_and_knows_its_workload() -> None:
-    group = group_in(WORKLOAD, "training:workers:0")
+    group = group_in(WORKLOAD, "training:workers:0", 7)
     assert group is not None
-    assert (group.name, group.namespace, group.min_count) == ("training:workers:0", "shop", 3)
-    other = group_in(WORKLOAD, "training:workers")
+    assert (group.name, group.namespace, group.min_count, group.spec.priority) == ("training:workers:0", "shop", 3, 7)
+    other = group_in(WORKLOAD, "training:workers", None)
     assert other is not None
     assert other.metadata.uid != group.metadata.uid
     about = workload_of(group)
     assert (about.name, about.namespace, about.uid) == ("training", "shop", "w")
-    assert group_in(WORKLOAD, "training:others") is None
+    assert group_in(WORKLOAD, "training:others", None) is None
 
 
 def test_listed_workloads_are_replaced_by_the_groups_that_have_pods() -> None:

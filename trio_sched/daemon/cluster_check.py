@@ -35,6 +35,7 @@ _COSTS: Final[Mapping[tuple[str, str], str]] = {
     ("", "pods/binding"): "no pod is bound",
     ("", "pods/status"): "pods do not say why they are pending, and none is preempted for",
     ("", "events"): "no events are recorded",
+    ("scheduling.k8s.io", "workloads"): "on an API server of 1.35 pods that name a workload stay pending",
     ("events.k8s.io", "events"): "no events are recorded",
     ("coordination.k8s.io", "leases"): "no leader is elected, so nothing is scheduled",
     ("authentication.k8s.io", "tokenreviews"): "requests with a token to the scheduler's own endpoints are refused",

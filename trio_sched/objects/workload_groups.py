@@ -79,8 +79,14 @@ def stay_in_group(pod: Pod, known: Pod) -> None:
         structs.force_setattr(pod.spec, "scheduling_group", group)
 
 
-def group_in(workload: Workload, name: str) -> PodGroup | None:
-    """The pod group *name* of *workload* as an object of its own; None if the workload has no such group."""
+def group_in(workload: Workload, name: str, priority: int | None) -> PodGroup | None:
+    """The pod group *name* of *workload* as an object of its own; None if the workload has no such group.
+
+    Args:
+        workload: which has the group.
+        name: of the group.
+        priority: that of its pods.
+    """
     _workload, _separator, rest = name.partition(_SEPARATOR)
     own_name = rest.partition(_SEPARATOR)[0]
     found = next((one for one in workload.spec.pod_groups or () if one.name == own_name), None)
@@ -89,7 +95,7 @@ def group_in(workload: Workload, name: str) -> PodGroup | None:
     # Groups of one workload need UIDs that differ.
     uid = f"{workload.metadata.uid}{_SEPARATOR}{rest}"
     metadata = structs.replace(workload.metadata, name=name, uid=uid)
-    return PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=found.policy))
+    return PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=found.policy, priority=priority))
 
 
 def group_without_workload(namespace: str, name: str) -> PodGroup:
@@ -104,14 +110,14 @@ def with_groups_of_workloads(objects: Collection[PodGroup | Workload], pods: Col
     workloads = {(one.namespace, one.name): one for one in objects if isinstance(one, Workload)}
     if not workloads:
         return groups
-    wanted = {
-        (pod.metadata.namespace, group.pod_group_name): None
-        for pod in pods
-        if (group := pod.spec.scheduling_group) is not None and group.pod_group_name
-    }
-    for namespace, name in wanted:
+    wanted: dict[tuple[str, str], int | None] = {}
+    for pod in pods:
+        group = pod.spec.scheduling_group
+        if group is not None and group.pod_group_name:
+            wanted.setdefault((pod.metadata.namespace, group.pod_group_name), pod.spec.priority)
+    for (namespace, name), priority in wanted.items():
         workload = workloads.get((namespace, workload_name(name))) if is_of_workload(name) else None
-        made = None if workload is None else group_in(workload, name)
+        made = None if workload is None else group_in(workload, name, priority)
         if made is not None:
             groups.append(made)
     return groups

@@ -112,14 +112,22 @@ async def test_without_the_gates_no_workload_is_watched_and_pods_are_scheduled_o
         assert "podgroups" not in {one.kind.plural for one in assembly.watches.reflectors}
 
 
-async def test_a_gang_preempts(autojump_clock: MockClock) -> None:
-    async with virtual_cluster(nodes=[node("only", cpu="2")], **OF_1_35) as cluster:
-        await cluster.create(pod("less", cpu="1", priority=-1))
+async def test_a_gang_preempts_by_the_priority_of_its_pods(autojump_clock: MockClock) -> None:
+    gates = GANG_GATES | {"WorkloadAwarePreemption": True}
+    async with virtual_cluster(nodes=[node("only", cpu="2")], gates=gates, kubernetes_version="1.35") as cluster:
+        await cluster.create(pod("less", cpu="1", priority=5))
         await cluster.settle()
         await cluster.create(workload("training", workers=2))
-        await create_members(cluster, "a", "b")
+        await create_members(cluster, "a", "b", key="0")
+        assert bound(cluster) == {"less"}
+        priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "more"}}
+        await cluster.create({**priority, "value": 6})
+        for name in ("c", "d"):
+            one = member_of_workload(name, "training", "workers")
+            one["spec"]["priorityClassName"] = "more"
+            await cluster.create(one)
         await trio.sleep(60)
-        assert bound(cluster) == {"a", "b"}
+        assert bound(cluster) == {"c", "d"}
 
 
 @pytest.mark.parametrize("after", ["1.36", "1.37"])
@@ -159,6 +167,36 @@ async def test_pods_are_scheduled_one_by_one_where_an_upgraded_server_has_no_pod
         cluster.api.change_version("1.34")
         await cluster.settle()
         assert bound(cluster) == {"waiting"}
+
+
+async def test_pods_wait_while_workloads_may_not_be_listed(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=2, scheduler=False, **OF_1_35) as cluster:
+        await cluster.create(workload("training", workers=2))
+        for name in ("a", "b"):
+            await cluster.create(member_of_workload(name, "training", "workers", name))
+        fail = cluster.api.faults.fail_next
+        for verb in ("list", "watch"):
+            fail(5, verb=verb, resource="workloads", code=403, reason="Forbidden", message="roles are not there yet")
+        await cluster.start_scheduler()
+        await cluster.settle()
+        assert not bound(cluster)
+        await create_members(cluster, "later", key="a")
+        await trio.sleep(300)
+        assert bound(cluster) == {"a", "later"}
+
+
+async def test_pods_are_scheduled_one_by_one_by_a_server_of_1_35_that_serves_no_workloads(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual_cluster(nodes=2, scheduler=False, **OF_1_35) as cluster:
+        await cluster.create(member_of_workload("a", "training", "workers"))
+        pods = cluster.api.store.collection("pods").objects
+        spec = pods["default/a"].fields["spec"]
+        cluster.api.change_version("1.34")
+        pods["default/a"].show({**pods["default/a"].fields, "spec": spec})
+        await cluster.start_scheduler()
+        await cluster.settle()
+        assert bound(cluster) == {"a"}
 
 
 async def test_a_scheduler_that_starts_again_finds_workloads_and_their_pods(

@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.workload_groups import (
+    PLURAL,
     Workload,
     group_in,
     group_without_workload,
@@ -28,20 +30,24 @@ class PodGroupsOfWorkloads:
     """Between the watch of pod groups, which on servers of 1.35 is one of workloads, and who wants pod groups.
 
     A group that was made is there as long as it has a pod and its workload names it. Where the server serves no
-    workloads, as after an upgrade to 1.36, it says that its pods are scheduled one by one.
+    workloads, as after an upgrade to 1.36, it says that its pods are scheduled one by one. As long as that is not
+    known, because workloads may not be listed for instance, there is none, and its pods wait.
     """
 
     deliver: Callable[[Listed[Any] | Changes[Any]], None]
     """Takes batches of pod groups."""
-    are_served: Callable[[], bool]
-    """Whether the server serves workloads of 1.35."""
+    listed_kind: Callable[[], Kind[Any] | None]
+    """The kind that was listed last; None if the server serves neither pod groups nor workloads."""
     _workloads: dict[_Key, Workload] = field(factory=dict, init=False)
     _pods: dict[_Key, dict[str, None]] = field(factory=dict, init=False)
     """Group → the UIDs of its pods."""
+    _priorities: dict[_Key, int | None] = field(factory=dict, init=False)
+    """Group → the priority of the first of its pods: workloads have none."""
     _groups: dict[_Key, dict[str, None]] = field(factory=dict, init=False)
     """Workload → the names of its groups that have pods."""
     _made: dict[_Key, PodGroup] = field(factory=dict, init=False)
-    _were_served: bool = field(default=False, init=False)
+    _are_served: bool | None = field(default=None, init=False)
+    """Whether the server serves workloads; None: not known."""
 
     def pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
         """Take in what the watch of pods has shown."""
@@ -51,8 +57,7 @@ class PodGroupsOfWorkloads:
                 self._pod_changed(pod, changed, is_gone=False)
         else:
             for change in batch.changes:
-                if change.type != "MODIFIED":
-                    self._pod_changed(change.subject, changed, is_gone=change.type == "DELETED")
+                self._pod_changed(change.subject, changed, is_gone=change.type == "DELETED")
         if changed:
             self._deliver_made(changed, batch.resource_version)
 
@@ -62,15 +67,20 @@ class PodGroupsOfWorkloads:
             return
         name, namespace = group.pod_group_name, pod.metadata.namespace
         key, workload = (namespace, name), (namespace, workload_name(name))
+        members = self._pods.get(key)
         if not is_gone:
-            self._pods.setdefault(key, {})[pod.uid] = None
+            if members is not None:
+                members[pod.uid] = None
+                return
+            self._pods[key], self._priorities[key] = {pod.uid: None}, pod.spec.priority
             self._groups.setdefault(workload, {})[name] = None
         else:
-            members = self._pods.get(key, _NO_MEMBERS)
-            members.pop(pod.uid, None)
-            if members or key not in self._pods:
+            if members is None:
                 return
-            del self._pods[key], self._groups[workload][name]
+            members.pop(pod.uid, None)
+            if members:
+                return
+            del self._pods[key], self._priorities[key], self._groups[workload][name]
             if not self._groups[workload]:
                 del self._groups[workload]
         changed[key] = None
@@ -92,12 +102,22 @@ class PodGroupsOfWorkloads:
                 else:
                     others.append(change)
             self.deliver(Changes(others, batch.resource_version, batch.relisted))
-        are_served = self.are_served()
-        if are_served is not self._were_served:
-            self._were_served = are_served
-            changed |= dict.fromkeys(self._pods)
+        listed = self.listed_kind()
+        changed |= self._note_served(are_served=listed is not None and listed.plural == PLURAL)
         if changed:
             self._deliver_made(changed, batch.resource_version)
+
+    def not_served(self) -> None:
+        """The server serves neither pod groups nor workloads, and never has."""
+        if self.listed_kind() is None:
+            self._deliver_made(self._note_served(are_served=False), "")
+
+    def _note_served(self, *, are_served: bool) -> dict[_Key, None]:
+        """Note whether the server serves workloads; returns the groups for which that is news."""
+        if are_served is self._are_served:
+            return {}
+        self._are_served = are_served
+        return dict.fromkeys(self._pods)
 
     def _workload_changed(self, change: Change[Workload], changed: dict[_Key, None]) -> None:
         metadata = change.subject.metadata
@@ -134,9 +154,9 @@ class PodGroupsOfWorkloads:
     def _group(self, key: _Key) -> PodGroup | None:
         """The group as it is to be; None if it is not to be."""
         namespace, name = key
-        if key not in self._pods:
+        if key not in self._pods or self._are_served is None:
             return None
-        if not self._were_served:
+        if not self._are_served:
             return group_without_workload(namespace, name)
         workload = self._workloads.get((namespace, workload_name(name)))
-        return None if workload is None else group_in(workload, name)
+        return None if workload is None else group_in(workload, name, self._priorities[key])

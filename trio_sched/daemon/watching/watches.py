@@ -23,7 +23,6 @@ from trio_sched.objects.changes import Changes, Listed
 from trio_sched.objects.metadata import WireObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.workload_groups import PLURAL as WORKLOADS
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 
 log = logging.getLogger(__name__)
@@ -154,7 +153,10 @@ class Watches:
         def on_error(plural: str, error: KubeClientError) -> None:
             if not isinstance(error, NotFound | Forbidden):
                 log_error(plural, error)
-            elif name not in self.unwatched:
+                return
+            if isinstance(error, NotServed) and name == "PodGroup" and self._of_workloads is not None:
+                self._of_workloads.not_served()
+            if name not in self.unwatched:
                 why = self.unwatched[name] = explain(error)
                 known = "new is known of them" if reflector.objects else "is known of them"
                 log.warning("%s cannot be watched, so nothing %s: %s", plural, known, why)
@@ -182,11 +184,6 @@ class Watches:
         self, deliver: Callable[[Listed[Any] | Changes[Any]], None], listed_kind: Callable[[], Kind[Any] | None]
     ) -> Callable[[Listed[Any] | Changes[Any]], None]:
         """What the watch of pod groups delivers to so that *deliver* gets those that are made of workloads, too."""
-
-        def are_served() -> bool:
-            kind = listed_kind()
-            return kind is not None and kind.plural == WORKLOADS
-
-        self._of_workloads = PodGroupsOfWorkloads(deliver=deliver, are_served=are_served)
+        self._of_workloads = PodGroupsOfWorkloads(deliver=deliver, listed_kind=listed_kind)
         self._of_workloads.pods_changed(Listed(list(self.pods.objects), self.pods.resource_version))
         return self._of_workloads.groups_changed
