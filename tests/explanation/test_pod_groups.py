@@ -119,6 +119,8 @@ def test_without_a_topology_it_is_the_gang_that_does_not_fit(tmp_path: Path) -> 
     assert data["cause"]["text"] == ("3 pods of the gang train at once. 2 of 3 pods fit; pod default/t2 lacks 2 cpu"), (
         data["cause"]["text"]
     )
+    (details,) = [one["details"] for one in data["clauses"] if "at once" in one["title"]]
+    assert [line.split(", then")[0].partition(" ")[2] for line in details] == ["fit"]
 
 
 def test_a_pod_that_fits_nowhere_by_itself_has_the_cause_that_pods_without_a_gang_have(tmp_path: Path) -> None:

@@ -230,7 +230,8 @@ def _details(result: GroupResult, key: str) -> Iterator[str]:
     """The placements, the one in which most pods fit first."""
     best = sorted(result.tried, key=lambda one: -one.fitting)
     for one in best[:_MOST_PLACEMENTS]:
-        yield f"{key} {one.name}: {one.fitting} fit, then {one.shortage}"
+        where = f"{key} {one.name}: " if key else ""
+        yield f"{where}{one.fitting} fit, then {one.shortage}"
     if len(best) > _MOST_PLACEMENTS:
         yield f"and {len(best) - _MOST_PLACEMENTS} more"
 
