@@ -55,6 +55,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "workload": "Workloads and services",
     "config_map": "ConfigMaps",
     "pod_group": "Pod groups",
+    "composite_pod_group": "Composite pod groups",
     "resource_claim": "Resource claims",
     "resource_slice": "Resource slices",
     "device_class": "Device classes",

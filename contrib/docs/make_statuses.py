@@ -81,6 +81,7 @@ GROUPS: Final = (
         "Pod groups",
         (
             "PodGroupInfo",
+            "PodGroupTree",
             "Placement",
             "PlacementProgress",
             "PlacementAssignments",

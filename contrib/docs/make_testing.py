@@ -133,6 +133,7 @@ GROUPS: Final = (
             "resource_slice",
             "device_taint_rule",
             "pod_group",
+            "composite_pod_group",
         ),
         module=TESTING,
     ),
