@@ -320,7 +320,7 @@ def held(roots: Mapping[str, object], *, at_least: int = 0) -> list[str]:
 
 
 def test_every_kind_that_is_watched_is_among_the_objects() -> None:
-    # Composite pod groups are not served in 1.36: what is kept of them is looked at in tests/engine/test_group_forest.py.
+    # Composite pod groups are not served in 1.36; tests/engine/test_group_forest.py looks at what is kept of them.
     assert objects().keys() == {*KINDS, *WATCHED_ANYWAY, WIDGETS.kind} - {"CompositePodGroup"}
 
 
