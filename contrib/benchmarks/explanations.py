@@ -20,6 +20,8 @@ PODS_PER_SECOND = 200.0
 SECONDS = 20.0
 PAUSE_SECONDS = 0.5
 """Between an answer and the next question."""
+SETTLING_SECONDS = 1.0
+"""After the last pod was created, until it is bound."""
 _GOAL_SECONDS = 0.5
 _GOAL_RATIO = 1.2
 _TYPE = "one-in-ten-too-large"
@@ -104,7 +106,7 @@ def _measure(cluster: SimulatedCluster, asker: Asker, case: str) -> Iterator[Fig
 
 def _seconds_to_bind(cluster: SimulatedCluster) -> list[float]:
     cluster.ask("create_pods_steadily", per_second=PODS_PER_SECOND, seconds=SECONDS)
-    time.sleep(1.0)
+    time.sleep(SETTLING_SECONDS)
     found: list[float] = sorted(cluster.ask("seconds_to_bind"))
     return found
 

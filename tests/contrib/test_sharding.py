@@ -25,9 +25,9 @@ NEEDED = [
 
 
 def test_whatever_fails_no_node_is_full_no_rule_is_broken_and_nobody_waits_for_nothing() -> None:
-    results = {seed: run(seed) for seed in range(12)}
+    results = {seed: run(seed) for seed in range(8)}
     assert {seed: result for seed, result in results.items() if not result.is_good} == {}
-    assert sum(result.bound for result in results.values()) > 500
+    assert sum(result.bound for result in results.values()) > 300
     assert sum(len(result.other_seconds) for result in results.values()) > 100
 
 
