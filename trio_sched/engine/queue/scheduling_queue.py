@@ -50,6 +50,7 @@ from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
 
 MAX_IN_UNSCHEDULABLE_SECONDS = 300.0
+"""The default of a flag in `trio_sched.cli.flags.flag_table`, too, which imports no engine."""
 
 
 class AlreadyQueued(TrioSchedError):
