@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.scheduler_process import free_port
 from contrib.benchmarks.simulated_cluster import TIMEOUT_SECONDS, SimulatedCluster, simulated_cluster
+from contrib.control_plane.servers import free_port
 
 NODES = 5_000
 PODS_PER_NODE = 10

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.scheduler_process import SchedulerProcess, free_port
+from contrib.benchmarks.scheduler_process import SchedulerProcess
 from contrib.benchmarks.simulated_cluster import TIMEOUT_SECONDS, SimulatedCluster, simulated_cluster
+from contrib.control_plane.servers import free_port
 
 NODES = 5_000
 PODS_PER_NODE = 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 
 from attrs import define, evolve, field, frozen
@@ -118,10 +117,6 @@ class Server:
         self.revision += 1
         written = self.leases[name] = evolve(lease, version=self.revision)
         return Reply(is_done=True, value=written)
-
-    def changes_after(self, revision: int) -> list[Change]:
-        """What has changed since."""
-        return self.log[bisect_right(self.log, revision, key=lambda change: change.revision) :]
 
     def _store(self, pod: ShardedPod) -> Reply:
         self.revision += 1

@@ -36,11 +36,10 @@ from trio_sched.plugin_api import (
 )
 from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.features import Features
+from trio_sched.plugin_api.pod_groups import MAX_LEVELS
 from trio_sched.plugin_api.preemption import best_candidates
 
 NAME = "DefaultPreemption"
-_MAX_LEVELS = 4
-"""Of groups in a tree."""
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
 GROUP_PREEMPTION_UNFINISHED = "waiting for the preemption for this pod group to be finished"
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -234,7 +233,7 @@ class DefaultPreemption:
     def _with_parents(self, group: PodGroup) -> list[PodGroup | CompositePodGroup]:
         """*group* and the groups above it, the root of the tree last."""
         found: list[PodGroup | CompositePodGroup] = [group]
-        while self._has_trees and len(found) < _MAX_LEVELS and (name := found[-1].spec.parent_composite_pod_group_name):
+        while self._has_trees and len(found) < MAX_LEVELS and (name := found[-1].spec.parent_composite_pod_group_name):
             parent: CompositePodGroup | None = self._handle.object("CompositePodGroup", name, group.namespace)
             if parent is None:
                 break

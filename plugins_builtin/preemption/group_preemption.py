@@ -70,23 +70,10 @@ def victims_of_group(
         disrupted_together: the group that a pod is in, if the pods of that group are evicted together.
     """
     units = _potential_units(group.spec.priority or 0, trial, disrupted_together)
-    if not units:
-        return NO_VICTIMS
-    for unit in units:
-        trial.remove(unit.pods)
-    problem = trial.run()
-    if problem is not None:
-        return problem
-    units.sort(key=lambda unit: unit.importance)
-    violating, others = _split_by_budgets(units, budgets_of(budgets))
-    fits = partial(_fits, trial)
-    victims = _not_reprieved([*violating, *others], trial, fits, only_where_placed=True)
-    if not fits():  # pods elsewhere matter for the group after all: each unit has to be tried
-        for unit in units:
-            trial.remove(unit.pods)
-        victims = _not_reprieved([*violating, *others], trial, fits, only_where_placed=False)
-    victims.sort(key=lambda unit: unit.importance)
-    return tuple(pod for unit in victims for pod in unit.pods)
+    victims = _victims(units, trial, budgets, partial(_fits, trial))
+    if isinstance(victims, Status):
+        return victims
+    return _pods_of(sorted(victims, key=lambda unit: unit.importance))
 
 
 def victims_at_placement(
@@ -100,6 +87,17 @@ def victims_at_placement(
     Other than with `victims_of_group` it is placed only once. The arguments are the same.
     """
     units = _potential_units(group.spec.priority or 0, trial, disrupted_together)
+    victims = _victims(units, trial, budgets, trial.still_fits)
+    return victims if isinstance(victims, Status) else _pods_of(victims)
+
+
+def _victims(
+    units: list[_Unit], trial: PodGroupTrial, budgets: Iterable[PodDisruptionBudget], fits: Callable[[], bool]
+) -> list[_Unit] | Status:
+    """Those of *units* that have to go, those that violate budgets first; or why it does not help if all go.
+
+    Whether the group *fits* is asked after each unit that may come back.
+    """
     if not units:
         return NO_VICTIMS
     for unit in units:
@@ -110,12 +108,16 @@ def victims_at_placement(
     units.sort(key=lambda unit: unit.importance)
     violating, others = _split_by_budgets(units, budgets_of(budgets))
     ordered = [*violating, *others]
-    victims = _not_reprieved(ordered, trial, trial.still_fits, only_where_placed=True)
-    if not trial.still_fits():  # pods elsewhere matter for the group after all: each unit has to be tried
+    victims = _not_reprieved(ordered, trial, fits, only_where_placed=True)
+    if not fits():  # pods elsewhere matter for the group after all: each unit has to be tried
         for unit in units:
             trial.remove(unit.pods)
-        victims = _not_reprieved(ordered, trial, trial.still_fits, only_where_placed=False)
-    return tuple(pod for unit in victims for pod in unit.pods)
+        victims = _not_reprieved(ordered, trial, fits, only_where_placed=False)
+    return victims
+
+
+def _pods_of(units: Iterable[_Unit]) -> tuple[Pod, ...]:
+    return tuple(pod for unit in units for pod in unit.pods)
 
 
 def _potential_units(

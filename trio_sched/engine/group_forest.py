@@ -14,11 +14,9 @@ from attrs import define, field
 from trio_sched.go.text import quote
 from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod_group import PodGroup
-from trio_sched.plugin_api.pod_groups import PodGroupTree
+from trio_sched.plugin_api.pod_groups import MAX_LEVELS, PodGroupTree
 from trio_sched.plugin_api.status import Status, unresolvable
 
-MAX_LEVELS: Final = 4
-"""How many levels of groups a tree has at most, pod groups included."""
 BROKEN_SECONDS: Final = 5.0
 """A group is reported if its tree is not whole for as long: events about parents can be late."""
 _COMPOSITE: Final = "//"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from attrs import field, frozen
 
@@ -12,6 +12,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
+
+MAX_LEVELS: Final = 4
+"""How many levels of groups a tree has at most, pod groups included."""
 
 
 class PodGroupState(Protocol):

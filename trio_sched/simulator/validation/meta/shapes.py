@@ -3,6 +3,7 @@
 ``shapes.json`` says of each message which fields it has: name in JSON → number in protobuf, type, and for fields that
 patches merge the key of their items and the strategy, then how server-side apply takes it. ``contrib/api_shapes``
 writes it from a tree of Kubernetes 1.36. ``shapes_1_37.json`` has what came with 1.37, which older servers do not know.
+``shapes_by_hand.json`` has what neither tree has: kinds of 1.35 that 1.36 dropped, and fields that are only stored.
 
 Nearly all objects are right, so they are first converted to structs that msgspec makes of the table, in C; only what
 that refuses is walked through for messages.
@@ -68,9 +69,8 @@ _NO_PATCH: Final[tuple[Any, ...]] = (None, "", "")
 _Table = Mapping[str, Mapping[str, list[Any]]]
 
 
-def _read(name: str) -> _Table:
-    table: _Table = msgspec.json.decode(files("trio_sched.simulator.validation.meta").joinpath(name).read_bytes())
-    return table
+def _read(name: str) -> Any:
+    return msgspec.json.decode(files("trio_sched.simulator.validation.meta").joinpath(name).read_bytes())
 
 
 @cache
@@ -80,10 +80,17 @@ def raw_table(newest: bool = True) -> _Table:
     Args:
         newest: with the fields that only servers of `ADDED_SINCE` and newer have.
     """
+    by_hand = _read("shapes_by_hand.json")
     if not newest:
-        return _read("shapes.json")
-    table, added = raw_table(newest=False), _read("shapes_1_37.json")
-    return {**table, **{message: {**table.get(message, {}), **fields} for message, fields in added.items()}}
+        return _with(_read("shapes.json"), by_hand["1.35"])
+    return _with(raw_table(newest=False), _read("shapes_1_37.json"), by_hand["1.37"])
+
+
+def _with(table: _Table, *additions: _Table) -> _Table:
+    """*table* with more messages, and more fields of those that it has."""
+    for added in additions:
+        table = {**table, **{message: {**table.get(message, {}), **fields} for message, fields in added.items()}}
+    return table
 
 
 @cache
