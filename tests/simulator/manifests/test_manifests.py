@@ -105,6 +105,13 @@ def test_kinds_of_kubernetes_must_exist(api_version: str, kind: str, hint: str) 
     assert problem.endswith(f": kind: {hint}")
 
 
+def test_a_kind_that_came_with_a_newer_version_is_said_to_be_one() -> None:
+    group = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup", "metadata": {"name": "g"}}
+    (problem,) = problems_of(json.dumps({**group, "spec": {"workloadRef": {}}}))
+    text = "kind: Kubernetes 1.36 has no CompositePodGroup; that of --kubernetes-version 1.37 has it"
+    assert problem.endswith(f"CompositePodGroup g: {text}")
+
+
 def test_an_object_is_there_once() -> None:
     text = json.dumps(NODE) + "\n---\n" + json.dumps(NODE)
     (problem,) = problems_of(text)

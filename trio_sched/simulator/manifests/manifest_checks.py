@@ -24,7 +24,7 @@ from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegist
 from trio_sched.simulator.validation.apiextensions.custom_schemas import decode_custom
 from trio_sched.simulator.validation.meta.decoding import decode
 from trio_sched.simulator.validation.meta.metadata import metadata_problems
-from trio_sched.simulator.validation.meta.shapes import fields_of
+from trio_sched.simulator.validation.meta.shapes import ADDED_SINCE, fields_of
 
 _DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _NOT_SIMULATED: Final = frozenset(
@@ -222,11 +222,13 @@ class _Checker:
 
     def _decode(self, manifest: Manifest, resource: ResourceType) -> bool:
         """Whether the fields of *manifest* have the right types; those that are not known are gone afterwards."""
-        fields = manifest.fields
+        fields, minor = manifest.fields, self._types.minor
         known = fields_of(resource.message)
-        decoded = (
-            decode(fields, resource.message, self._types.minor) if known else decode_custom(fields, resource.schema)
-        )
+        if known and not fields_of(resource.message, newest=minor >= ADDED_SINCE):
+            text = f"Kubernetes 1.{minor} has no {resource.kind}; that of --kubernetes-version 1.{ADDED_SINCE} has it"
+            self.problems.append(manifest.problem(text, "kind"))
+            return False
+        decoded = decode(fields, resource.message, minor) if known else decode_custom(fields, resource.schema)
         manifest.fields = decoded.fields
         if decoded.wrong or decoded.unknown:
             self.problems += (manifest.problem(one.text, one.path) for one in decoded.wrong)
