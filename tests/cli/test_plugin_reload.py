@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.cli.commands.simulate import _reload_requests
-from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.options.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.testing import VirtualCluster, pod, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess

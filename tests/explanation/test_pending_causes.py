@@ -10,7 +10,7 @@ import trio
 from jsonschema import Draft202012Validator
 
 from contrib.scenarios.pending_causes import CAUSES, PendingCause
-from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.options.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.explanation.text import Layout, explanation_text
 from trio_sched.simulation.asked_pods import Name

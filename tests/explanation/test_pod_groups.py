@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from contrib.scenarios.manifests import NAMESPACE, Json, node, pod
-from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.options.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.explanation import pod_groups
 from trio_sched.simulation.asked_pods import Name

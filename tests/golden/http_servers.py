@@ -16,8 +16,8 @@ from attrs import define, field
 from client_authority import ClientAuthority
 
 from contrib.control_plane.servers import ServerFiles
-from trio_sched.cli.commands.run import daemon_settings
 from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.options.daemon_settings import daemon_settings
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.startup.prepare import prepare
 from trio_sched.daemon.assemble import assemble

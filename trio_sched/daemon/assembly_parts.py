@@ -38,7 +38,7 @@ from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.features import Features
 from trio_sched.plugin_api.pod_groups import PodGroupInfo

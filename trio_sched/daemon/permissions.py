@@ -10,7 +10,7 @@ from attrs import frozen
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.watching.watched_kinds import WATCHED_ANYWAY, kind_of
 from trio_sched.kube_client.kinds import Kind
-from trio_sched.objects.workload_groups import PLURAL as WORKLOADS
+from trio_sched.objects.pod_groups.workload_groups import PLURAL as WORKLOADS
 from trio_sched.plugin_api.custom_resources import Watched
 
 _READ = ("get", "list", "watch")

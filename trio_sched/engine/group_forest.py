@@ -12,8 +12,8 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.go.text import quote
-from trio_sched.objects.composite_pod_group import CompositePodGroup
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api.pod_groups import MAX_LEVELS, PodGroupTree
 from trio_sched.plugin_api.status import Status, unresolvable
 

@@ -15,7 +15,7 @@ from trio_sched.explanation.patches import patch_of, pod_patch
 from trio_sched.explanation.trial import EditedObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.workload_groups import is_of_workload, workload_name
+from trio_sched.objects.pod_groups.workload_groups import is_of_workload, workload_name
 
 Json = dict[str, Any]
 

@@ -19,7 +19,7 @@ from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.analysis import FailingClause, clause_without_hook
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.clauses import Change, Clause, Edit, smaller_gang
 from trio_sched.plugin_api.pod_groups import PodGroupInfo

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from trio_sched.objects.copies import encode
 from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.pod import Pod, PodStatus
-from trio_sched.objects.workload_groups import join_group, stay_in_group
+from trio_sched.objects.pod_groups.workload_groups import join_group, stay_in_group
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T", Pod, Node)

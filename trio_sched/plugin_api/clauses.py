@@ -12,7 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.snapshot.arrays import BoolArray
 
 

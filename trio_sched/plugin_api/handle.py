@@ -7,10 +7,10 @@ from random import Random
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from trio_sched.errors import TrioSchedError
-from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.http import Http

@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 from attrs import field, frozen
 
-from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.objects.pod_requests import ResourceAmounts, is_extended, pod_resources
 from trio_sched.objects.resource.resource_claim import ResourceClaim
 from trio_sched.objects.resource.resource_slice import ResourceSlice

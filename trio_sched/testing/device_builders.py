@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trio_sched.objects.amounts.quantity import Quantity
-from trio_sched.objects.composite_pod_group import (
+from trio_sched.objects.metadata import ObjectMeta, OwnerReference
+from trio_sched.objects.pod_groups.composite_pod_group import (
     AllCompositeDisruptionMode,
     CompositeBasicSchedulingPolicy,
     CompositeDisruptionMode,
@@ -21,8 +22,7 @@ from trio_sched.objects.composite_pod_group import (
     CompositePodGroupSpec,
     WorkloadReference,
 )
-from trio_sched.objects.metadata import ObjectMeta, OwnerReference
-from trio_sched.objects.pod_group import (
+from trio_sched.objects.pod_groups.pod_group import (
     BasicSchedulingPolicy,
     GangSchedulingPolicy,
     PodGroup,

@@ -17,9 +17,9 @@ from trio_sched.daemon.plugins.plugin_handle import check_event, check_retry
 from trio_sched.daemon.plugins.plugin_http import PluginHttp
 from trio_sched.engine.group_forest import GroupForest
 from trio_sched.engine.pod_group_state import PodGroupStates
-from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import Handle

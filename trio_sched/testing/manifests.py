@@ -13,8 +13,7 @@ from trio_sched.daemon.watching.watched_kinds import KINDS
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.storage.storage import CSINode
-from trio_sched.objects.workload import (
+from trio_sched.objects.pod_groups.workload import (
     DaemonSet,
     Deployment,
     Job,
@@ -23,6 +22,7 @@ from trio_sched.objects.workload import (
     Service,
     StatefulSet,
 )
+from trio_sched.objects.storage.storage import CSINode
 from trio_sched.plugin_api.custom_resources import CustomResource
 
 Json = dict[str, Any]

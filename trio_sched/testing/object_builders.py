@@ -8,7 +8,7 @@ from typing import Any
 from trio_sched.objects.disruption_budget import DisruptionBudgetSpec, DisruptionBudgetStatus, PodDisruptionBudget
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.namespace import Namespace
-from trio_sched.objects.workload import (
+from trio_sched.objects.pod_groups.workload import (
     LabelSelectorSpec,
     MapSelectorSpec,
     ReplicaSet,

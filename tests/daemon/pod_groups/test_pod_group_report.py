@@ -17,7 +17,7 @@ from trio_sched.engine.pod_groups.pod_group_results import GroupResult, group_un
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.versions.served_versions import ServedVersions
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api import failure
 from trio_sched.simulator import ApiServer
 from trio_sched.testing import pod_group

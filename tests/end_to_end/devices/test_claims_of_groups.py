@@ -6,7 +6,7 @@ from gangs import GANG_GATES, member
 from trio.testing import MockClock
 
 from trio_sched.objects.pod import PodResourceClaim
-from trio_sched.objects.pod_group import PodGroupResourceClaim
+from trio_sched.objects.pod_groups.pod_group import PodGroupResourceClaim
 from trio_sched.testing import device, device_class, node, pod_group, resource_slice
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 

@@ -15,7 +15,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY
-from trio_sched.objects.workload import DeploymentSpec, JobSpec, LabelSelectorSpec
+from trio_sched.objects.pod_groups.workload import DeploymentSpec, JobSpec, LabelSelectorSpec
 from trio_sched.plugin_api import ConfigMap, CustomResource, DaemonSet, Deployment, Job, Pod, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import (

@@ -8,7 +8,12 @@ from msgspec.structs import replace
 from trio_sched.engine.evaluation.filtering import run_pre_filters
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.pod import Pod, PodResourceClaim, PodResourceClaimStatus
-from trio_sched.objects.pod_group import PodGroup, PodGroupResourceClaim, PodGroupResourceClaimStatus, PodGroupStatus
+from trio_sched.objects.pod_groups.pod_group import (
+    PodGroup,
+    PodGroupResourceClaim,
+    PodGroupResourceClaimStatus,
+    PodGroupStatus,
+)
 from trio_sched.objects.resource.resource_claim import (
     DeviceRequestAllocationResult,
     ResourceClaim,

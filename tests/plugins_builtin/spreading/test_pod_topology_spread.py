@@ -8,19 +8,19 @@ from trio_sched.objects.affinity import Affinity
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
-from trio_sched.objects.selector import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-)
-from trio_sched.objects.workload import (
+from trio_sched.objects.pod_groups.workload import (
     LabelSelectorSpec,
     MapSelectorSpec,
     ReplicaSet,
     ReplicationController,
     Service,
     StatefulSet,
+)
+from trio_sched.objects.selector import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
 )
 from trio_sched.plugin_api import Code, PodTopologySpreadArgs
 from trio_sched.testing import FakeHandle, Outcome, node, node_affinity, pod, schedule, term

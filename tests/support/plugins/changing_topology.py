@@ -17,8 +17,8 @@ from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.namespace import Namespace
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
+from trio_sched.objects.pod_groups.workload import LabelSelectorSpec, MapSelectorSpec, ReplicaSet, Service
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.objects.workload import LabelSelectorSpec, MapSelectorSpec, ReplicaSet, Service
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import FakeHandle, node, node_affinity, pod, term
 

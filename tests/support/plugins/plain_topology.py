@@ -16,8 +16,8 @@ from attrs import define, field, frozen
 from trio_sched.objects.affinity import PodAffinityTerm
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
+from trio_sched.objects.pod_groups.workload import ReplicaSet, Service
 from trio_sched.objects.selector import LabelSelector
-from trio_sched.objects.workload import ReplicaSet, Service
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 MISSING_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"

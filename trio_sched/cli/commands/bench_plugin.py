@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import click
 
-from trio_sched.cli.commands.simulation_options import echo_data, one_error, set_up_log, settings_of
 from trio_sched.cli.flags.cluster_options import FileName
+from trio_sched.cli.options.simulation_options import echo_data, one_error, set_up_log, settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.terminal import answer_console

@@ -9,8 +9,9 @@ from typing import Any, Final
 import click
 from attrs import evolve, frozen
 
-from trio_sched.cli.commands.progress import shown_progress
-from trio_sched.cli.commands.simulation_options import (
+from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
+from trio_sched.cli.options.progress import shown_progress
+from trio_sched.cli.options.simulation_options import (
     described_inputs,
     echo_data,
     one_error,
@@ -18,8 +19,7 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
-from trio_sched.cli.commands.version_options import Versions
-from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
+from trio_sched.cli.options.version_options import Versions
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.no_answer import AnswerCommand
 from trio_sched.cli.process.terminal import answer_console

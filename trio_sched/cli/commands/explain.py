@@ -15,11 +15,11 @@ import click
 import trio
 from attrs import evolve
 
-from trio_sched.cli.commands.progress import Progress, shown_progress
-from trio_sched.cli.commands.running_scheduler import explain_there, hint_about_trust, scheduler_connection
-from trio_sched.cli.commands.simulation_options import echo_data, one_error, set_up_log, settings_of
-from trio_sched.cli.commands.version_options import Versions, version_options
 from trio_sched.cli.flags.cluster_options import FileName, cluster_of, source_options
+from trio_sched.cli.live.running_scheduler import explain_there, hint_about_trust, scheduler_connection
+from trio_sched.cli.options.progress import Progress, shown_progress
+from trio_sched.cli.options.simulation_options import echo_data, one_error, set_up_log, settings_of
+from trio_sched.cli.options.version_options import Versions, version_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import Answer, AnswerCommand

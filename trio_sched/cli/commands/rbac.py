@@ -5,8 +5,8 @@ from typing import Any
 import click
 import yaml
 
-from trio_sched.cli.commands.run import daemon_settings
 from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.options.daemon_settings import daemon_settings
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode

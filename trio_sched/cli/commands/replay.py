@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import click
 
-from trio_sched.cli.commands.progress import Progress, shown_progress
-from trio_sched.cli.commands.recorded_settings import RecordedSettings
-from trio_sched.cli.commands.simulation_options import echo_data, one_error, read_time, set_up_log
 from trio_sched.cli.flags.cluster_options import FileName
+from trio_sched.cli.options.progress import Progress, shown_progress
+from trio_sched.cli.options.recorded_settings import RecordedSettings
+from trio_sched.cli.options.simulation_options import echo_data, one_error, read_time, set_up_log
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand

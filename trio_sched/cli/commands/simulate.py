@@ -10,8 +10,9 @@ from typing import Any
 import click
 from attrs import evolve, frozen
 
-from trio_sched.cli.commands.progress import shown_progress
-from trio_sched.cli.commands.simulation_options import (
+from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
+from trio_sched.cli.options.progress import shown_progress
+from trio_sched.cli.options.simulation_options import (
     described_inputs,
     echo_data,
     one_error,
@@ -19,8 +20,7 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
-from trio_sched.cli.commands.version_options import Versions
-from trio_sched.cli.flags.cluster_options import FileName, cluster_of, cluster_options
+from trio_sched.cli.options.version_options import Versions
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.daemon.reload import ReloadRequests

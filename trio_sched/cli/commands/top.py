@@ -13,10 +13,10 @@ import trio
 from rich.console import Console
 from rich.live import Live
 
-from trio_sched.cli.commands.live_scheduler import NotShown, connection_of, followed, refused, scheduler_options
-from trio_sched.cli.commands.running_scheduler import hint_about_trust
-from trio_sched.cli.commands.simulation_options import one_error, set_up_log
-from trio_sched.cli.commands.top_screen import screen
+from trio_sched.cli.live.live_scheduler import NotShown, connection_of, followed, refused, scheduler_options
+from trio_sched.cli.live.running_scheduler import hint_about_trust
+from trio_sched.cli.live.top_screen import screen
+from trio_sched.cli.options.simulation_options import one_error, set_up_log
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand
 from trio_sched.cli.process.terminal import answer_console

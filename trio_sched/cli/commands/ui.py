@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 import trio
 
-from trio_sched.cli.commands.live_scheduler import connection_of, followed, refused, scheduler_options
-from trio_sched.cli.commands.local_page import Answer, LocalPage, SchedulerProxy
-from trio_sched.cli.commands.progress import Progress, shown_progress
-from trio_sched.cli.commands.recorded_settings import RecordedSettings
-from trio_sched.cli.commands.running_scheduler import hint_about_trust
-from trio_sched.cli.commands.simulation_options import one_error, set_up_log, settings_of
 from trio_sched.cli.flags.cluster_options import file_options, files_of
+from trio_sched.cli.live.live_scheduler import connection_of, followed, refused, scheduler_options
+from trio_sched.cli.live.local_page import Answer, LocalPage, SchedulerProxy
+from trio_sched.cli.live.running_scheduler import hint_about_trust
+from trio_sched.cli.options.progress import Progress, shown_progress
+from trio_sched.cli.options.recorded_settings import RecordedSettings
+from trio_sched.cli.options.simulation_options import one_error, set_up_log, settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 import click
 from attrs import evolve, frozen
 
-from trio_sched.cli.commands.progress import Progress, shown_progress
-from trio_sched.cli.commands.simulation_options import (
+from trio_sched.cli.flags.cluster_options import FileName, cluster_of, read_patterns, whole_cluster_options
+from trio_sched.cli.options.progress import Progress, shown_progress
+from trio_sched.cli.options.simulation_options import (
     described_inputs,
     echo_data,
     one_error,
@@ -20,8 +21,7 @@ from trio_sched.cli.commands.simulation_options import (
     settings_of,
     simulation_options,
 )
-from trio_sched.cli.commands.version_options import Versions
-from trio_sched.cli.flags.cluster_options import FileName, cluster_of, read_patterns, whole_cluster_options
+from trio_sched.cli.options.version_options import Versions
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process import no_answer
 from trio_sched.cli.process.exit_code import ExitCode

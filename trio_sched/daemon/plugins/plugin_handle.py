@@ -30,9 +30,9 @@ from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.queue.pending_pods import pending_pods
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.go.text import quote
-from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import KindNotWatched, WaitingPod

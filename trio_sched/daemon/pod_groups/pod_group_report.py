@@ -27,9 +27,9 @@ from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClient
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.versions.api_versions import body_in_version
 from trio_sched.kube_client.versions.served_versions import ServedVersions
-from trio_sched.objects.pod_group import PodGroup, PodGroupCondition
+from trio_sched.objects.pod_groups.pod_group import PodGroup, PodGroupCondition
+from trio_sched.objects.pod_groups.workload_groups import is_of_workload, workload_of
 from trio_sched.objects.timestamps import format_time
-from trio_sched.objects.workload_groups import is_of_workload, workload_of
 
 log = logging.getLogger(__name__)
 

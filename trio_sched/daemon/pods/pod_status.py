@@ -22,7 +22,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.objects.pod import Pod, PodCondition
-from trio_sched.objects.pod_group import PodGroupCondition
+from trio_sched.objects.pod_groups.pod_group import PodGroupCondition
 from trio_sched.objects.timestamps import format_time
 from trio_sched.verbosity import V3
 

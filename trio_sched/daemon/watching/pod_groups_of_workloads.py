@@ -10,8 +10,8 @@ from attrs import define, field
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
-from trio_sched.objects.workload_groups import (
+from trio_sched.objects.pod_groups.pod_group import PodGroup
+from trio_sched.objects.pod_groups.workload_groups import (
     PLURAL,
     Workload,
     group_in,

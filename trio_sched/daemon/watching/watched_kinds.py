@@ -12,18 +12,12 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.errors import nearest_name
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject, CustomHead
-from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.config_map import ConfigMap
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.namespace import Namespace
-from trio_sched.objects.pod_group import PodGroup
-from trio_sched.objects.resource.device_class import DeviceClass
-from trio_sched.objects.resource.device_taint_rule import DeviceTaintRule
-from trio_sched.objects.resource.resource_claim import ResourceClaim
-from trio_sched.objects.resource.resource_slice import ResourceSlice
-from trio_sched.objects.storage.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from trio_sched.objects.storage.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
-from trio_sched.objects.workload import (
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
+from trio_sched.objects.pod_groups.workload import (
     DaemonSet,
     Deployment,
     Job,
@@ -32,6 +26,12 @@ from trio_sched.objects.workload import (
     Service,
     StatefulSet,
 )
+from trio_sched.objects.resource.device_class import DeviceClass
+from trio_sched.objects.resource.device_taint_rule import DeviceTaintRule
+from trio_sched.objects.resource.resource_claim import ResourceClaim
+from trio_sched.objects.resource.resource_slice import ResourceSlice
+from trio_sched.objects.storage.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from trio_sched.objects.storage.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
 from trio_sched.plugin_api.handle import KindNotWatched

@@ -19,8 +19,8 @@ from trio_sched.engine.pod_groups.group_verdicts import CompositeVerdict, GroupA
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import GroupPart, GroupResult, error_text, group_unschedulable
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
-from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
 from trio_sched.plugin_api.pod_groups import Placement, PodGroupInfo, PodGroupTree
 from trio_sched.plugin_api.status import failure
 

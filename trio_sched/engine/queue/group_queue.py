@@ -25,9 +25,9 @@ from trio_sched.engine.queue.queued_group import QueuedGroup, entity_sizes, with
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import QueueingStrategy
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
-from trio_sched.objects.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api.cluster_events import ClusterEvent
 
 _RANK: Final = {strategy: rank for rank, strategy in enumerate(QueueingStrategy)}

@@ -28,9 +28,9 @@ from trio_sched.kube_client.versions.pod_group_shapes import (
     group_to_v1beta1,
     workload_from_v1beta1,
 )
-from trio_sched.objects import workload_groups
 from trio_sched.objects.any_object import AnyObject, CustomHead
 from trio_sched.objects.metadata import WireObject
+from trio_sched.objects.pod_groups import workload_groups
 
 Convert = Callable[[Json], Json]
 

@@ -23,8 +23,8 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.changes import Change
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.workload_groups import PLURAL as WORKLOADS
-from trio_sched.objects.workload_groups import Workload, with_groups_of_workloads
+from trio_sched.objects.pod_groups.workload_groups import PLURAL as WORKLOADS
+from trio_sched.objects.pod_groups.workload_groups import Workload, with_groups_of_workloads
 from trio_sched.plugin_api.custom_resources import Watched, plural_of
 from trio_sched.simulation.simulated_run import in_process_clients
 from trio_sched.simulator import ApiServer, trio_clock

@@ -18,7 +18,7 @@ from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.verbs import list_pages
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.workload_groups import join_group, with_groups_of_workloads
+from trio_sched.objects.pod_groups.workload_groups import join_group, with_groups_of_workloads
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.simulation.live.cluster_snapshot import PRIORITY_CLASSES, ClusterSnapshot
 

@@ -16,7 +16,7 @@ from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.verbs import get, list_pages
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.workload import ReplicaSet
+from trio_sched.objects.pod_groups.workload import ReplicaSet
 from trio_sched.simulation.asked_pods import Name, NoSuchPod
 
 OWNERS: Final[Mapping[str, Kind[Any]]] = {

@@ -15,7 +15,7 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from trio_sched.cli.commands.running_scheduler import scheduler_connection
-from trio_sched.cli.commands.simulation_options import settings_of
-from trio_sched.cli.commands.version_options import Versions
 from trio_sched.cli.flags.cluster_options import FileName
+from trio_sched.cli.live.running_scheduler import scheduler_connection
+from trio_sched.cli.options.simulation_options import settings_of
+from trio_sched.cli.options.version_options import Versions
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import printable, shortened

@@ -9,8 +9,8 @@ from real_time_daemon import node_manifests
 from served_scheduler import served_scheduler
 
 from contrib.scenarios.manifests import pod
-from trio_sched.cli.commands import running_scheduler
-from trio_sched.cli.commands.running_scheduler import (
+from trio_sched.cli.live import running_scheduler
+from trio_sched.cli.live.running_scheduler import (
     NotExplained,
     explain_there,
     hint_about_trust,

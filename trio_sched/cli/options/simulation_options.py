@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from trio_sched.cli.commands.run import daemon_settings
-from trio_sched.cli.commands.version_options import version_options
 from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.options.daemon_settings import daemon_settings
+from trio_sched.cli.options.version_options import version_options
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.startup.prepare import prepare

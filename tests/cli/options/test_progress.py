@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.options.progress import shown_progress
 
 SHOWN = """
 import sys, time
-from trio_sched.cli.commands.progress import shown_progress
+from trio_sched.cli.options.progress import shown_progress
 
 with shown_progress() as progress:
     progress.begin({what!r})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from trio_sched.objects.metadata import NamespacedObject
-from trio_sched.objects.pod_group import PodGroupCondition, PodGroupSchedulingConstraints
+from trio_sched.objects.pod_groups.pod_group import PodGroupCondition, PodGroupSchedulingConstraints
 
 
 class CompositeGangSchedulingPolicy(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

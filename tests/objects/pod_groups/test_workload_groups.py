@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.sharing import share_pod
-from trio_sched.objects.workload_groups import (
+from trio_sched.objects.pod_groups.workload_groups import (
     Workload,
     group_in,
     is_of_workload,
@@ -15,6 +14,7 @@ from trio_sched.objects.workload_groups import (
     workload_name,
     workload_of,
 )
+from trio_sched.objects.sharing import share_pod
 from trio_sched.testing import pod_group
 
 

@@ -14,7 +14,12 @@ from msgspec import Struct, field, structs
 
 from trio_sched.objects.metadata import NamespacedObject, ObjectMeta
 from trio_sched.objects.pod import Pod, PodSchedulingGroup, PodWorkloadReference
-from trio_sched.objects.pod_group import BasicSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
+from trio_sched.objects.pod_groups.pod_group import (
+    BasicSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+)
 
 PLURAL: Final = "workloads"
 _SEPARATOR: Final = ":"

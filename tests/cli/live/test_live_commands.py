@@ -17,11 +17,11 @@ from served_scheduler import CONFIGURATION, served_scheduler
 
 from contrib.scenarios.manifests import pod
 from trio_sched.cli.commands import top, ui
-from trio_sched.cli.commands.live_scheduler import NotShown, connection_of
-from trio_sched.cli.commands.local_page import LocalPage, SchedulerProxy
-from trio_sched.cli.commands.running_scheduler import scheduler_connection
-from trio_sched.cli.commands.top_screen import screen
 from trio_sched.cli.flags.cluster_options import files_of
+from trio_sched.cli.live.live_scheduler import NotShown, connection_of
+from trio_sched.cli.live.local_page import LocalPage, SchedulerProxy
+from trio_sched.cli.live.running_scheduler import scheduler_connection
+from trio_sched.cli.live.top_screen import screen
 from trio_sched.cli.main import main
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.exit_code import ExitCode

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define, field
 
-from trio_sched.cli.commands.simulation_options import settings_of
+from trio_sched.cli.options.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import DEFAULT_GATES

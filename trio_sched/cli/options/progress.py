@@ -42,7 +42,7 @@ def shown_progress() -> Generator[Progress, None, None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield Progress()
         return
-    from trio_sched.cli.commands.progress_bar import progress_bar
+    from trio_sched.cli.options.progress_bar import progress_bar
 
     with progress_bar() as bar:
         bar.add_task("", total=None)
