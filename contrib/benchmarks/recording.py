@@ -45,8 +45,8 @@ def run(pods: int = PODS, constraint: str = "plain") -> Iterator[Figure]:
 
 def _compare(case: str, unit: str, running_pods: int, act: Act) -> Iterator[Figure]:
     pairs, sizes = [], []
-    for _ in range(PAIRS):
-        without, with_it, size = _measure_pair(running_pods, act)
+    for pair in range(PAIRS):
+        without, with_it, size = _measure_pair(running_pods, act, recorded=pair % 2)
         pairs.append((without, with_it))
         sizes.append(size)
     percent = (statistics.median(with_it / without for without, with_it in pairs) - 1) * 100
@@ -56,17 +56,20 @@ def _compare(case: str, unit: str, running_pods: int, act: Act) -> Iterator[Figu
     yield Figure("recording", case, "size", statistics.median(sizes), f"bytes/{unit}", GOAL_BYTES)
 
 
-def _measure_pair(running_pods: int, act: Act) -> tuple[float, float, float]:
-    """CPU seconds without and with a recording, and its bytes, for each of what *act* counts."""
+def _measure_pair(running_pods: int, act: Act, recorded: int) -> tuple[float, float, float]:
+    """CPU seconds without and with a recording, and its bytes, for each of what *act* counts.
+
+    Which of the two is the *recorded* one must alternate: what runs second costs some per cent more or less.
+    """
     with ExitStack() as stack, ThreadPoolExecutor(2) as threads:
         clusters = [stack.enter_context(simulated_cluster()) for _ in range(2)]
         for cluster in clusters:
             cluster.ask("create_nodes", count=NODES)
             cluster.ask("create_running_pods", count=running_pods)
-        folder = clusters[1].folder / "recording"
-        flags = ((), (f"--record={folder}",))
+        folder = clusters[recorded].folder / "recording"
         schedulers = [
-            stack.enter_context(cluster.scheduler(*more)) for cluster, more in zip(clusters, flags, strict=True)
+            stack.enter_context(cluster.scheduler(*((f"--record={folder}",) if number == recorded else ())))
+            for number, cluster in enumerate(clusters)
         ]
         for scheduler in schedulers:
             scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
@@ -79,7 +82,8 @@ def _measure_pair(running_pods: int, act: Act) -> tuple[float, float, float]:
             time.sleep(_SETTLING_SECONDS)
             return (scheduler.cpu_seconds() - before) / count, count
 
-        (without, _count), (with_it, count) = threads.map(measure, range(2))
+        measured = list(threads.map(measure, range(2)))
+        (without, _count), (with_it, count) = measured[1 - recorded], measured[recorded]
         return without, with_it, (_size(folder) - size) / count
 
 

@@ -151,7 +151,13 @@ class Cluster:
 
 def _after_restart(status: Json) -> Json:
     container, *others = status["containerStatuses"]
-    return {**status, "containerStatuses": [{**container, "restartCount": container["restartCount"] + 1}, *others]}
+    restarts = container["restartCount"] + 1
+    readiness = {type_: str(restarts % 2 == 0) for type_ in ("ContainersReady", "Ready")}
+    return {
+        **status,
+        "conditions": [{**one, "status": readiness.get(one["type"], one["status"])} for one in status["conditions"]],
+        "containerStatuses": [{**container, "restartCount": restarts}, *others],
+    }
 
 
 async def main(folder: Path) -> None:

@@ -11,7 +11,7 @@ from recorded_clusters import record
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.plugin_api import CycleState, NodeColumns, Pod, Wait, hookimpl, unschedulable
+from trio_sched.plugin_api import CycleState, NodeColumns, NodeView, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.recording.folder import RecordingReader, segment_paths
 from trio_sched.recording.records import Configured, Decided
 from trio_sched.replaying.replay import ReplayPlan, replay, with_failure_policies
@@ -243,6 +243,43 @@ def test_a_configuration_that_was_reloaded_is_reloaded_in_the_replay(tmp_path: P
         return cluster_settings(recorded.configuration, DEFAULT_GATES, plugins, False)
 
     assert_same(replay(ReplayPlan(folder=tmp_path, settings_of=settings_of)), 3)
+
+
+class Readiness(PluginBase):
+    """Refuses nodes on which a pod is not ready."""
+
+    @hookimpl
+    def filter_node(self, pod: Pod, node: NodeView, state: CycleState) -> Status | None:
+        conditions = [condition for one in node.pods for condition in one.status.conditions or ()]
+        return (
+            unschedulable("unready") if ("Ready", "False") in [(one.type, one.status) for one in conditions] else None
+        )
+
+
+def test_what_only_a_plugin_that_comes_later_reads_is_recorded_from_then_on(tmp_path: Path) -> None:
+    config = f"{CONFIG}profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: Readiness}}]}}}}}}]\n"
+
+    async def fill(cluster: VirtualCluster) -> None:
+        await cluster.create(pod("a", cpu="1"))
+        await cluster.settle()
+        a = cluster.pod("a")
+        unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+        await cluster.patch(a, unready, subresource="status")
+        await cluster.settle()
+        await cluster.reload(config, plugins=[Readiness])
+        await cluster.create(pod("b", cpu="1", node_selector={"kubernetes.io/hostname": a.node_name}))
+        await cluster.settle()
+        cluster.assert_pending("b")
+
+    record(tmp_path, fill, nodes=2)
+
+    def settings_of(recorded: Configured) -> DaemonSettings:
+        plugins = [Readiness] if "Readiness" in recorded.configuration else []
+        return cluster_settings(recorded.configuration, DEFAULT_GATES, plugins, False)
+
+    result = replay(ReplayPlan(folder=tmp_path, settings_of=settings_of))
+    assert_same(result, 3)
+    assert result.beginnings == 2
 
 
 def test_what_was_repaired_in_the_cache_is_another_beginning(tmp_path: Path) -> None:

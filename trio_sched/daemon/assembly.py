@@ -160,4 +160,5 @@ class Assembly:
         scheduler.exchange_profiles(loaded.prepared, now=now)
         self.event_handlers.profiles_changed(self.watches.pods.objects, now=now)
         if self.decisions is not None:
-            self.decisions.configured(loaded.record(now))
+            only_built_in = all(hook.built_in for hook in loaded.prepared.hooks)
+            self.decisions.configured(loaded.record(now), only_built_in=only_built_in)

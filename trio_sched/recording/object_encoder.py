@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import define, field
 from msgspec import Raw, structs
 
 from trio_sched.objects.changes import Change
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.recording.pod_patch import patch_of
@@ -37,14 +39,32 @@ class ObjectEncoder:
         """An object of *kind*, as a part of a record."""
         return self.templates.encode(one) if isinstance(one, Pod) else Raw(self.redaction.encode(kind, one))
 
-    def encode_change(self, kind: Watched, change: Change[Any]) -> tuple[str, Any]:
-        """A change of an object of *kind*; see `trio_sched.recording.records.Changed.changes`."""
+    def encode_changes(self, kind: Watched, changes: Iterable[Change[Any]]) -> list[tuple[str, Any]]:
+        """Changes of objects of *kind*; see `trio_sched.recording.records.Changed.changes`.
+
+        Those of nodes and of pods on nodes are left out that have changed nothing that is read, as most do: heartbeats,
+        restarts, readiness.
+        """
+        encoded = [self._encode_change(kind, change) for change in changes]
+        return [one for one in encoded if one is not None]
+
+    def _encode_change(self, kind: Watched, change: Change[Any]) -> tuple[str, Any] | None:
         old, new = change.old, change.new
         if isinstance(new, Pod) and isinstance(old, Pod) and change.type == "MODIFIED":
             patch = patch_of(old, new)
+            if patch.is_of_status and new.spec.node_name and not self.redaction.is_read(patch.status, old.status):
+                return None
             if patch.metadata is not None:
                 patch = structs.replace(patch, metadata=self.redaction.redact_metadata(patch.metadata))
             return PATCHED, patch
+        if isinstance(new, Node) and isinstance(old, Node) and _has_other_version_only(old, new):
+            return None
         if change.type == "DELETED":
             return "DELETED", identity_of(change.subject)
         return change.type, self.encode(kind, new)
+
+
+def _has_other_version_only(old: Node, new: Node) -> bool:
+    """Whether nothing else that a scheduler reads has changed, as with heartbeats."""
+    metadata = structs.replace(old.metadata, resource_version=new.metadata.resource_version)
+    return metadata == new.metadata and old.spec == new.spec and old.status == new.status

@@ -20,9 +20,14 @@ class PodPatch(Struct, frozen=True, gc=False, array_like=True):
     """The node, if nothing else of *spec* has changed."""
     status: PodStatus | None = None
 
+    @property
+    def is_of_status(self) -> bool:
+        """Whether nothing but the status has changed, or nothing at all but the version."""
+        return self.metadata is None and self.spec is None and not self.node
+
 
 def patch_of(old: Pod, new: Pod) -> PodPatch:
-    """What makes *new* of *old*; parts that are one object in both have not changed, and nearly all of them are."""
+    """What makes *new* of *old*; parts that are one object in both have not changed, and most of them are."""
     was, metadata, spec = old.metadata, new.metadata, new.spec
     version = metadata.resource_version
     changed_metadata = changed_spec = None
@@ -34,7 +39,7 @@ def patch_of(old: Pod, new: Pod) -> PodPatch:
             node = spec.node_name
         else:
             changed_spec = spec
-    status = new.status if new.status is not old.status else None
+    status = new.status if new.status is not old.status and new.status != old.status else None
     return PodPatch(was.name, was.namespace, version, changed_metadata, changed_spec, node, status)
 
 

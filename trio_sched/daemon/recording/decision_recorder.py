@@ -115,9 +115,12 @@ class DecisionRecorder:
             self._check()
             self.is_on = False
 
-    def configured(self, configured: Configured) -> None:
-        """Another configuration is in force."""
+    def configured(self, configured: Configured, *, only_built_in: bool) -> None:
+        """Another configuration is in force; *only_built_in*: no plugin of it is of another package."""
         self._configured = configured
+        if not (only_built_in or self._redaction.reads_all_conditions):
+            self._redaction.reads_all_conditions = True
+            self._begins_again = self.is_on  # what was left out so far may be read from now on
         self.note(configured)
 
     def delivered(self, batch: Batch) -> None:
@@ -134,10 +137,11 @@ class DecisionRecorder:
             return
         encoder = self._encoder
         for part in (changes,) if len(changes) <= PART else parts(changes):
-            encoded = [encoder.encode_change("Pod", change) for change in part]
+            encoded = encoder.encode_changes("Pod", part)
             if encoder.templates.new:
                 self.note(Templates(encoder.templates.take_new()))
-            self.note(Changed(now, "Pod", encoded))
+            if encoded:
+                self.note(Changed(now, "Pod", encoded))
 
     def decided(self, decided: Decided) -> None:
         """Take note of a decision, once it is known whether the pod is reserved at once."""

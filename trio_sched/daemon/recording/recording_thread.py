@@ -173,7 +173,7 @@ class RecordingThread:
             self._add_list(note.now, note.kind, note.batch.objects)
             return
         for part in parts(note.batch.changes):
-            encoded = [self._encoder.encode_change(note.kind, change) for change in part]
+            encoded = self._encoder.encode_changes(note.kind, part)
             self._add_templates()
             self._add(Changed(note.now, str(note.kind), encoded))
 
