@@ -164,6 +164,23 @@ async def test_a_pod_that_waits_is_shown_where_it_waits_and_why() -> None:
         assert 0 < pending["default/huge"]["since"] < shown.sequence + state.time
 
 
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_pods_whose_group_is_not_there_wait_for_it_in_every_version(version: str) -> None:
+    gates = {"GenericWorkload": True, "GangScheduling": True}
+    async with virtual_cluster(nodes=1, gates=gates, kubernetes_version=version, emulated_version=version) as cluster:
+        await cluster.create(pod("alone", group="missing"))
+        await cluster.create(pod("huge", cpu=100))
+        await trio.sleep(30)
+        state = state_of(cluster)
+        refresh(state)
+        shown = snapshot(state)
+        assert {key: one["queue"] for key, one in shown.pending().items()} == {
+            "default/alone": pending_rows.GANG,
+            "default/huge": pending_rows.UNSCHEDULABLE,
+        }
+        assert shown.summary["queues"] == [0, 0, 1, 0, 0, 0, 1]
+
+
 async def test_of_pods_that_the_same_plugins_refuse_for_different_reasons_each_counts_for_its_own() -> None:
     async with virtual_cluster(nodes=[node("a", cpu=1, memory="1Gi")]) as cluster:
         for number in range(3):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +18,6 @@ from trio_sched.snapshot.vocabulary import CPU_ROW, MEMORY_ROW
 VERSION: Final = 1
 CLUSTER: Final = "cluster"
 """The kind of a source whose pods are scheduled elsewhere: their conditions say why they wait."""
-_gating_plugin = attrgetter("gating_plugin")
 
 
 @frozen(kw_only=True)
@@ -117,18 +115,19 @@ class LiveState:
         """How many pods are active, in backoff, unschedulable, gated, on permit, being bound, waiting for a group."""
         scheduler = self.source.scheduler
         queue = scheduler.queue
-        gates = [plugin for plugin in map(_gating_plugin, queue.unschedulable.values()) if plugin]
-        gangs = gates.count(GANG_PLUGIN)
+        incomplete = queue.incomplete()
+        waiting = [one.gating_plugin for one in queue.unschedulable.values() if one.key not in incomplete]
+        gang_gated, ungated = waiting.count(GANG_PLUGIN), waiting.count("")
         on_permit = len(self.source.on_permit)
         refused = min(self.causes.active, len(queue.active))
         return [
-            len(queue.active) + len(queue.set_aside) - refused,
+            len(queue.active) + len(queue.set_aside) + len(queue.pending) - refused,
             len(queue.backing_off),
-            len(queue.unschedulable) - len(gates) + refused,
-            len(gates) - gangs,
+            ungated + refused,
+            len(waiting) - ungated - gang_gated,
             on_permit,
             max(scheduler.cache.assumed_count - on_permit, 0),
-            gangs,
+            gang_gated + len(incomplete),
         ]
 
 

@@ -25,7 +25,7 @@ MOST_ROWS: Final = 2000
 ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, ON_PERMIT, BINDING, GANG = range(7)
 """The values of the column ``queue``."""
 GANG_PLUGIN: Final = "GangScheduling"
-"""What it gates waits for the other pods of its group."""
+"""What it gates waits for its group, or the other pods of it."""
 _QUEUES: Final = {
     QueueState.ACTIVE: ACTIVE,
     QueueState.BACKOFF: BACKOFF,
@@ -80,6 +80,8 @@ class PendingRows:
     """The names of those with a row, and of those in the heap; some of these are gone."""
     _parts: list[set[str]] = field(init=False, factory=list)
     """Which pods with a row were in which part of the queue."""
+    _incomplete: Collection[str] = field(init=False, default=())
+    """The names of those whose group is not there."""
     _until_scan: int = field(init=False, default=0)
     """In how many refreshes all pods are looked at."""
     _round: int = field(init=False, default=0)
@@ -215,6 +217,7 @@ class PendingRows:
         """The rows that are new or may have changed: the pods are or were elsewhere in the queue; and some others."""
         queue, shown = self.scheduler.queue, self._rows.keys()
         backing_off = queue.backing_off
+        self._incomplete = queue.incomplete()
         parts = [
             {key for key in shown if key in part}  # an intersection would go through all of the part
             for part in (
@@ -223,6 +226,7 @@ class PendingRows:
                 backing_off.pod_backoff_q,
                 backing_off.pod_error_backoff_q,
                 queue.unschedulable,
+                self._incomplete,
             )
         ]
         resting = set().union(*parts)
@@ -241,7 +245,7 @@ class PendingRows:
         where, node = _QUEUES[state], pod.nominated_node_name
         if state is QueueState.IN_FLIGHT and (cached := self.scheduler.cache.get(pod.uid)) is not None:
             where, node = ON_PERMIT if pod.uid in self.on_permit else BINDING, cached.node_name
-        elif state is QueueState.GATED and info is not None and info.gating_plugin == GANG_PLUGIN:
+        elif pod.key in self._incomplete or (info is not None and info.gating_plugin == GANG_PLUGIN):
             where = GANG
         if info is None:
             return where, 0, None, node

@@ -56,6 +56,10 @@ class GroupQueue(SchedulingQueue):
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
+    def incomplete(self) -> set[str]:
+        """The pods whose group is not there, by namespace and name."""
+        return {key for group in self.groups.values() if group.is_incomplete for key in group.members}
+
     def sizes(self) -> dict[str, int]:
         """How many pods are in each part of the queue."""
         return with_incomplete(super().sizes(), self.groups.values()) | {"pending": len(self.pending)}

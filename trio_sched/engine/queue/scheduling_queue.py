@@ -8,7 +8,7 @@ Source: the scheduling queue of kube-scheduler 1.36, quirks that others can obse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -202,6 +202,10 @@ class SchedulingQueue:
     def gated(self) -> dict[str, QueuedPodInfo]:
         """The pods that a pre_enqueue plugin keeps back, by namespace and name."""
         return {info.key: info for info in self.unschedulable.values() if info.gating_plugin}
+
+    def incomplete(self) -> Collection[str]:
+        """The pods whose group is not there, by namespace and name; see `GroupQueue`."""
+        return ()
 
     def sizes(self) -> dict[str, int]:
         """How many pods are in each part of the queue, by the labels of kube-scheduler's metric ``pending_pods``."""
