@@ -23,6 +23,7 @@ from trio_sched.cli.live.local_page import LocalPage, SchedulerProxy
 from trio_sched.cli.live.running_scheduler import scheduler_connection
 from trio_sched.cli.live.top_screen import screen
 from trio_sched.cli.main import main
+from trio_sched.cli.options.version_options import Versions
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.config.load import load_configuration
@@ -235,12 +236,26 @@ def test_a_cluster_in_files_is_simulated_and_its_time_can_be_gone_through(tmp_pa
     file.write_text("".join(json.dumps(one) for one in [*node_manifests(2), pod("there"), late]))
     cluster = files_of({"files": (file,), "demo": False, "lenient": False, "strict": False})
     assert cluster is not None
-    frames = ui._simulated(cluster, None, PluginSelection()).frames
+    frames = ui._simulated(cluster, None, PluginSelection(), Versions("1.36", "")).frames
     assert frames.end - frames.begin >= 30
     found = [frames.at(time) for time in (frames.begin + 10, frames.end)]
     first, last = (json.loads(one.snapshot) for one in found if one is not None)
     assert [one["summary"]["pods"][0] for one in (first, last)] == [1, 2]
     assert last["source"]["name"] == f"simulation of {file}"
+
+
+def test_what_is_simulated_is_of_the_version_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    spec = {"schedulingPolicy": {"basic": {}}, "workloadRef": {"workloadName": "work", "templateName": "template"}}
+    version, metadata = "scheduling.k8s.io/v1alpha3", {"name": "tree"}
+    tree = {"apiVersion": version, "kind": "CompositePodGroup", "metadata": metadata, "spec": spec}
+    file.write_text("".join(json.dumps(one) for one in [*node_manifests(1), tree]))
+    cluster = files_of({"files": (file,), "demo": False, "lenient": False, "strict": False})
+    assert cluster is not None
+    with pytest.raises(TrioSchedError, match=r"CompositePodGroup .*1\.37"):
+        ui._simulated(cluster, None, PluginSelection(), Versions("1.36", ""))
+    frames = ui._simulated(cluster, None, PluginSelection(), Versions("1.37", "1.37")).frames
+    assert frames.end >= frames.begin
 
 
 @pytest.mark.parametrize(
@@ -250,6 +265,7 @@ def test_a_cluster_in_files_is_simulated_and_its_time_can_be_gone_through(tmp_pa
         (["--demo", "--context", "x"], "-f or --demo says what is shown"),
         (["-f", "x", "--recording", "y"], "-f or --demo and --recording are two things to show"),
         (["-f", "missing"], "missing: cannot be read"),
+        (["--kubernetes-version", "1.37"], "are of what -f or --demo simulates"),
     ],
 )
 def test_only_one_thing_is_shown_at_once(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import trio
+from attrs import evolve
 
 from trio_sched.cli.flags.cluster_options import file_options, files_of
 from trio_sched.cli.live.live_scheduler import connection_of, followed, refused, scheduler_options
@@ -22,6 +23,7 @@ from trio_sched.cli.live.running_scheduler import hint_about_trust
 from trio_sched.cli.options.progress import Progress, shown_progress
 from trio_sched.cli.options.recorded_settings import RecordedSettings
 from trio_sched.cli.options.simulation_options import one_error, set_up_log, settings_of
+from trio_sched.cli.options.version_options import Versions, version_options
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import AnswerCommand
@@ -51,9 +53,17 @@ _HOST: Final = "127.0.0.1"
     "replayed with the recorded configuration unless --config gives another.",
 )
 @plugin_options
+@version_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one if not given.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-def ui(recording: Path | None, port: int, no_browser: bool, **options: Any) -> ExitCode:
+def ui(
+    recording: Path | None,
+    kubernetes_version: str | None,
+    emulated_version: str,
+    port: int,
+    no_browser: bool,
+    **options: Any,
+) -> ExitCode:
     """Show a running trio-sched, a cluster or a recording in the browser: nodes, queue, why pods are pending.
 
     A browser has no credentials for either. So this serves the page on this machine alone, at an address that nobody
@@ -67,8 +77,12 @@ def ui(recording: Path | None, port: int, no_browser: bool, **options: Any) -> E
         recorded = [name for name, given in (("-f or --demo", cluster), ("--recording", recording)) if given]
         if recorded:
             _refuse_others(recorded, options)
+        if (kubernetes_version or emulated_version) and cluster is None:
+            raise click.UsageError("--kubernetes-version and --emulated-version are of what -f or --demo simulates")
+        if recorded:
             if cluster is not None:
-                pages, name = _simulated(cluster, options["config"], selection), ", ".join(cluster.sources)
+                versions = Versions.of_options(kubernetes_version, emulated_version, None)
+                pages, name = _simulated(cluster, options["config"], selection, versions), ", ".join(cluster.sources)
                 trio.run(_show_pages, pages, f"the simulation of {name}", port, not no_browser)
             elif recording is not None:
                 pages = _recorded(recording, options["config"], selection)
@@ -116,7 +130,9 @@ async def _show_pages(pages: LivePages | RecordedPages, name: str, port: int, op
     await _serve_until_signal(answer_here(pages), name, port, opens_browser)
 
 
-def _simulated(cluster: ClusterFiles, config: Path | None, selection: PluginSelection) -> RecordedPages:
+def _simulated(
+    cluster: ClusterFiles, config: Path | None, selection: PluginSelection, versions: Versions
+) -> RecordedPages:
     """The page of a simulation of *cluster*, which is recorded and replayed for that.
 
     Raises:
@@ -126,11 +142,18 @@ def _simulated(cluster: ClusterFiles, config: Path | None, selection: PluginSele
 
     with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "recording"
-        settings = settings_of(config, "", selection, [f"--record={folder}"])
+        settings = settings_of(config, "", selection, [*versions.flags, f"--record={folder}"])
         refuse_extenders(settings)
+        cluster = evolve(cluster, kubernetes_version=versions.kubernetes)
         manifests = cluster.load(scheduler_names(settings), begin=progress.begin, watched=())
         progress.begin("pods decided on")
-        plan = Plan(settings=settings, manifests=manifests, seed=0, begins=datetime.now(UTC))
+        plan = Plan(
+            settings=settings,
+            manifests=manifests,
+            seed=0,
+            begins=datetime.now(UTC),
+            kubernetes_version=versions.kubernetes,
+        )
         run_plan(plan, progress.count)
         return _replayed(folder, config, selection, progress, f"simulation of {', '.join(cluster.sources)}")
 
