@@ -146,7 +146,7 @@ def assemble(
             tracer=tracer,
         )
     attempts = AttemptHistory()
-    remedies = build_remedies(scheduler, status_writer) if config.explain_in_condition else None
+    remedies = build_remedies(scheduler, status_writer, metrics) if config.explain_in_condition else None
     failure_handler = FailureHandler(
         scheduler=scheduler,
         recorder=recorder,

@@ -136,16 +136,16 @@ def build_shadow(settings: ShadowSettings, delivery: Delivery) -> Shadow:
     return Shadow(settings=settings, scheduler=delivery.event_handlers.scheduler, delivery=delayed)
 
 
-def build_remedies(scheduler: Scheduler, status_writer: PodStatusWriter) -> ConditionRemedies:
+def build_remedies(scheduler: Scheduler, status_writer: PodStatusWriter, metrics: MetricRecorder) -> ConditionRemedies:
     """Finds what would help pods, and writes it into their conditions."""
-    from trio_sched.daemon.first_remedy import first_remedy
+    from trio_sched.daemon.first_remedy import FirstRemedy
 
     def write(pod: Pod, message: str) -> None:
         known = scheduler.cache.unassigned.get(pod.key)
         if known is not None and known.uid == pod.uid and not scheduler.cache.is_assumed(pod.uid):
             status_writer.write(known, reason=UNSCHEDULABLE, message=message, nominated_node_name=None)
 
-    return ConditionRemedies(partial(first_remedy, scheduler), write)
+    return ConditionRemedies(FirstRemedy(scheduler, metrics), write)
 
 
 def build_elector(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from trio_sched.daemon.process_copy import run_in_copy
+from attrs import define, field
+
+from trio_sched.daemon.metrics.recorder import MetricRecorder
+from trio_sched.daemon.process_copy import ProcessCopy
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.explanation import explain
 from trio_sched.objects.pod import Pod
@@ -12,15 +15,36 @@ from trio_sched.objects.pod import Pod
 _TIMEOUT_SECONDS: Final = 20.0
 
 
-async def first_remedy(scheduler: Scheduler, pod: Pod) -> str:
-    """Its title; empty if none of the changes that are tried lets *pod* run.
+@define(eq=False)
+class FirstRemedy:
+    """Finds it; while many pods are scheduled, for the cluster of up to two seconds ago."""
 
-    Raises:
-        CopyFailed: that could not be found out.
-    """
+    scheduler: Scheduler
+    metrics: MetricRecorder
+    _copy: ProcessCopy = field(init=False)
 
-    def find() -> bytes:
-        found = explain(scheduler, pod).remedies.found
+    def __attrs_post_init__(self) -> None:
+        self._copy = ProcessCopy(self._answer, self.metrics.count_attempts)
+
+    async def __call__(self, pod: Pod) -> str:
+        """Its title; empty if none of the changes that are tried lets *pod* run.
+
+        Raises:
+            CopyFailed: that could not be found out.
+        """
+        key = pod.key.encode()
+        found = await self._copy.ask(key, timeout_seconds=_TIMEOUT_SECONDS)
+        if found == _NOT_THERE:
+            found = await self._copy.ask(key, timeout_seconds=_TIMEOUT_SECONDS, is_new=True)
+        return "" if found == _NOT_THERE else found.decode()
+
+    def _answer(self, question: bytes) -> bytes:
+        """Runs in the copy."""
+        pod = self.scheduler.cache.unassigned.get(question.decode())
+        if pod is None:
+            return _NOT_THERE
+        found = explain(self.scheduler, pod).remedies.found
         return found[0].change.title.encode() if found else b""
 
-    return (await run_in_copy(find, timeout_seconds=_TIMEOUT_SECONDS)).decode()
+
+_NOT_THERE: Final = b"\0"

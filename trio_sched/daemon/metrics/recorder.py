@@ -127,6 +127,10 @@ class MetricRecorder:
         result = "unschedulable" if rejected else "error"
         self.attempts.observe(now - info.attempt_began, result, info.pod.spec.scheduler_name)
 
+    def count_attempts(self) -> int:
+        """How many attempts there were, whatever their results."""
+        return sum(histogram.count for histogram in self.attempts.by_key.values())
+
     def reset(self) -> None:
         """Forget what was counted."""
         for histograms in (

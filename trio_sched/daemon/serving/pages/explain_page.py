@@ -11,7 +11,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.process_copy import CopyFailed, run_in_copy
+from trio_sched.daemon.process_copy import CopyFailed, ProcessCopy
 from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response, refusal
 from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, pod_key
 from trio_sched.daemon.serving.status_bodies import indented_json
@@ -33,17 +33,26 @@ _FEW: Final = 4
 """So many may wait: who asks for the live page is told to come again instead."""
 _TIMEOUT_SECONDS: Final = 20.0
 _MAX_NODES: Final = 20
+_Question = tuple[str, str, str, list[str], Waiting | None]
+"""Name, UID and version of the pod, the nodes that are asked about, and what the queue knows."""
 _PLAIN: Final = ("content-type", "text/plain; charset=utf-8")
 
 
 @define(eq=False)
 class ExplainPage:
-    """The page; it is made in a copy of the process, so that pods are scheduled meanwhile."""
+    """The page; it is made in a copy of the process, so that pods are scheduled meanwhile.
+
+    While many are scheduled the answer is that of up to two seconds ago.
+    """
 
     assembly: Assembly
     attempts_per_second: Callable[[], float | None] = lambda: None
     """How many pods are tried while others wait; None if that is not known."""
     _limit: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
+    _copy: ProcessCopy = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._copy = ProcessCopy(self._answer, self.assembly.metrics.recorder.count_attempts)
 
     @property
     def is_busy(self) -> bool:
@@ -66,9 +75,15 @@ class ExplainPage:
         except PodNotShown as error:
             return refusal(str(error), error.status)
         async with self._limit:
-            waiting = self._waiting(pod)
+            asked = (key, pod.uid, pod.metadata.resource_version, nodes, self._waiting(pod))
+            question = msgspec.msgpack.encode(asked)
             try:
-                body = await run_in_copy(lambda: self._explained(pod, nodes, waiting), timeout_seconds=_TIMEOUT_SECONDS)
+                for is_new in (False, True):
+                    body = await self._copy.ask(question, timeout_seconds=_TIMEOUT_SECONDS, is_new=is_new)
+                    if body:
+                        break
+                else:
+                    return refusal(f"pod {key} has changed meanwhile; ask again", 503)
             except CopyFailed as failed:
                 return refusal(f"pod {key} could not be explained: {failed}", 503)
         data = msgspec.json.decode(body)
@@ -83,8 +98,15 @@ class ExplainPage:
             raise PodNotShown(f"there is no pod {quote(shortened(key))}, or it has finished", 404)
         return found
 
-    def _explained(self, pod: Pod, nodes: list[str], waiting: Waiting | None) -> bytes:
-        """Runs in the copy."""
+    def _answer(self, question: bytes) -> bytes:
+        """Runs in the copy; empty if it does not have the pod as it is now."""
+        key, uid, version, nodes, waiting = msgspec.msgpack.decode(question, type=_Question)
+        try:
+            pod = self._pod(key)
+        except PodNotShown:
+            return b""
+        if (pod.uid, pod.metadata.resource_version) != (uid, version):
+            return b""
         found = explain(self.assembly.scheduler, pod, scores_of=nodes)
         found.waiting = waiting
         if self.assembly.extenders is not None:
