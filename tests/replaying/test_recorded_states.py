@@ -99,6 +99,43 @@ def test_the_history_has_what_was_recorded(pages: RecordedPages) -> None:
     assert set(series["bind_p50"]) == {None}
 
 
+def test_details_are_those_of_the_time_that_is_shown_forward_and_back(pages: RecordedPages) -> None:
+    begin, end = pages.frames.begin, pages.frames.end
+    counts = []
+    for time in (begin + 20, end, begin + 45):
+        nodes = [json.loads(ask(pages, f"/ui/node?name=node-{number}&time={time}").body) for number in (1, 2)]
+        counts.append(sum(len(one["pods"]) for one in nodes))
+    assert counts == [3, 2, 3]
+    found = [json.loads(ask(pages, f"/ui/pods?query=huge&time={time}").body)["pods"] for time in (begin + 20, end)]
+    assert [[one["name"] for one in pods] for pods in found] == [[], ["huge"]]
+
+
+def test_why_a_pod_was_pending_is_worked_out_for_that_time(pages: RecordedPages) -> None:
+    begin, huge = pages.frames.begin, "/ui/pod?namespace=default&name=huge"
+    assert ask(pages, f"{huge}&time={begin + 20}").status == 404
+    pending = []
+    for time in (begin + 45, begin + 45, pages.frames.end, begin + 40):
+        explanation = json.loads(ask(pages, f"{huge}&time={time}").body)
+        assert explanation["cause"]["reasons"] == ["InsufficientCPU"]
+        assert explanation["waiting"]["attempts"] == 1
+        pending.append(explanation["waiting"]["pendingSeconds"])
+    assert pending[0] == pending[1] == pytest.approx(pending[3] + 5, abs=0.01)
+    assert pending[0] < pending[2]
+    placed = json.loads(ask(pages, f"/ui/pod?namespace=default&name=p0&time={begin + 20}").body)
+    assert placed["node"] in ("node-1", "node-2")
+
+
+def test_details_of_a_recording_that_is_gone_are_an_error_that_says_so(tmp_path: Path) -> None:
+    record(tmp_path, pods_that_come_and_go, nodes=2)
+    gone = shown(tmp_path)
+    for path in segment_paths(tmp_path):
+        path.unlink()
+    response = ask(gone, "/ui/node?name=node-1")
+    assert response.status == 503
+    assert b"cannot be replayed any more" in response.body
+    assert ask(gone, f"/ui/frame?time={gone.frames.end}").status == 200
+
+
 @pytest.mark.parametrize(
     ("target", "status", "text"),
     [
@@ -106,9 +143,9 @@ def test_the_history_has_what_was_recorded(pages: RecordedPages) -> None:
         ("/ui/frame?time=nan", 400, "give seconds since 1970"),
         ("/ui/frame?time=x", 400, "give seconds since 1970"),
         ("/ui/frame", 400, "give seconds since 1970"),
-        ("/ui/node?name=node-1", 501, "without details"),
-        ("/ui/pod?namespace=default&name=huge", 501, "without details"),
-        ("/ui/pods?query=p", 501, "cannot be searched"),
+        ("/ui/node?name=node-9", 404, "no such node at that time"),
+        ("/ui/node?name=node-1&time=1", 404, "the recording begins at"),
+        ("/ui/pod?namespace=default&name=p0", 404, "no such pod at that time"),
     ],
 )
 def test_what_there_is_not_is_an_error(pages: RecordedPages, target: str, status: int, text: str) -> None:

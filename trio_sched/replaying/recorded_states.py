@@ -19,6 +19,7 @@ from trio_sched.live_page.pending_rows import ROUNDS
 from trio_sched.live_page.rates import Buckets, Counters, RecentRates
 from trio_sched.recording.records import Decided, GroupTried, Record
 from trio_sched.recording.segments import NotARecording
+from trio_sched.replaying.past_scheduler import PastScheduler
 from trio_sched.replaying.replay import ReplayPlan, replay
 from trio_sched.replaying.replayed_cluster import BadRecording
 from trio_sched.replaying.results import ReplayResult
@@ -133,4 +134,4 @@ def recorded_pages(plan: ReplayPlan, name: str = "") -> tuple[RecordedPages, Rep
     result = replay(evolve(plan, observer=states))
     if not len(states.frames):
         raise NotARecording(f"{plan.folder} has nothing to show: no record behind its beginning can be read")
-    return RecordedPages(states.frames, states.history()), result
+    return RecordedPages(states.frames, states.history(), PastScheduler(plan, states.frames.end)), result

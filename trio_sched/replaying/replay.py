@@ -138,7 +138,7 @@ class _Replay:
         except (ValueError, OverflowError, OSError) as problem:
             raise BadRecording(f"the recording begins at no time: {began.posix_seconds}") from problem
         self._offset = began.posix_seconds - began.now
-        _advance(began.now)
+        advance(began.now)
         configured = next(records, None)
         if not isinstance(configured, Configured):  # the segment is cut off
             return
@@ -190,7 +190,7 @@ class _Replay:
                     return False
                 if self.plan.observer is not None:
                     self.plan.observer.before(self._assembly, record, self._posix(now))
-                _advance(now)
+                advance(now)
             if not isinstance(record, Flushed | Activated):  # no decision depends on these
                 self._attempts.records += 1
                 if self._attempts.records % _CLEANED_EVERY == 0:
@@ -278,7 +278,7 @@ def _skip_beginning(records: Iterator[Record]) -> None:
             return
 
 
-def _advance(now: float) -> None:
+def advance(now: float) -> None:
     """Set trio's clock to *now*; it does not go back."""
     clock = trio.lowlevel.current_clock()
     jump = getattr(clock, "jump", None)

@@ -200,7 +200,7 @@ def test_an_address_that_is_none_is_an_error(
 
 async def test_a_recording_is_shown_at_an_address_that_nobody_can_guess(tmp_path: Path) -> None:
     await trio.to_thread.run_sync(partial(record, tmp_path, lambda cluster: cluster.create(pod("there")), nodes=1))
-    pages = await trio.to_thread.run_sync(ui._recorded, tmp_path, None, PluginSelection())
+    pages = await trio.to_thread.run_sync(ui._recorded, tmp_path, None, PluginSelection(), tmp_path)
     async with trio.open_nursery() as nursery:
         url = await nursery.start(ui.serve_page, LocalPage(ui.answer_here(pages), "secret"), 0)
         async with httpx.AsyncClient(timeout=20) as browser:
@@ -236,7 +236,7 @@ def test_a_cluster_in_files_is_simulated_and_its_time_can_be_gone_through(tmp_pa
     file.write_text("".join(json.dumps(one) for one in [*node_manifests(2), pod("there"), late]))
     cluster = files_of({"files": (file,), "demo": False, "lenient": False, "strict": False})
     assert cluster is not None
-    frames = ui._simulated(cluster, None, PluginSelection(), Versions("1.36", "")).frames
+    frames = ui._simulated(cluster, None, PluginSelection(), Versions("1.36", ""), tmp_path).frames
     assert frames.end - frames.begin >= 30
     found = [frames.at(time) for time in (frames.begin + 10, frames.end)]
     first, last = (json.loads(one.snapshot) for one in found if one is not None)
@@ -253,8 +253,8 @@ def test_what_is_simulated_is_of_the_version_that_is_asked_for(tmp_path: Path) -
     cluster = files_of({"files": (file,), "demo": False, "lenient": False, "strict": False})
     assert cluster is not None
     with pytest.raises(TrioSchedError, match=r"CompositePodGroup .*1\.37"):
-        ui._simulated(cluster, None, PluginSelection(), Versions("1.36", ""))
-    frames = ui._simulated(cluster, None, PluginSelection(), Versions("1.37", "1.37")).frames
+        ui._simulated(cluster, None, PluginSelection(), Versions("1.36", ""), tmp_path)
+    frames = ui._simulated(cluster, None, PluginSelection(), Versions("1.37", "1.37"), tmp_path).frames
     assert frames.end >= frames.begin
 
 

@@ -37,6 +37,8 @@ class FakeScheduler:
     refused: int = 0
     """A status that all but the page itself is refused with; 0 if it is not."""
     timeline: Message | None = None
+    asked: list[tuple[str, dict[str, str]]] = field(factory=list, init=False)
+    """The paths and queries that were answered."""
     _streams: list[trio.abc.Stream] = field(factory=list, init=False)
 
     def server(self) -> RawServer:
@@ -60,6 +62,7 @@ class FakeScheduler:
         elif path == "/ui":
             await _file(exchange, "page.html")
         elif path in _PAGES:
+            self.asked.append((path, query))
             answer = _PAGES[path](self, query)
             await _json(exchange, answer, 404 if "error" in answer else 200)
         else:

@@ -248,6 +248,12 @@ async def test_a_recording_is_scrubbed(tmp_path: Path) -> None:
         await page.until("Number(document.querySelector('#timeline input').value) > %f" % (cluster.time + 1))
         await page.click("document.querySelectorAll('#timeline button')[1]")
         await page.until("document.querySelectorAll('#timeline button')[1].innerText === '▶'")
+        for path, shown in {"node": "Pods of the node", "pod": "What it asks for"}.items():
+            name = cluster.nodes["name"][0] if path == "node" else "shop/cart-0"
+            await page.evaluate(f"location.hash = '{path}={name}'")
+            await page.until(f"document.querySelector('#panel').innerText.includes('{shown}')")
+            (query,) = [query for asked, query in fake.asked if asked == f"/ui/{path}"][:1]
+            assert cluster.time <= float(query["time"]) <= cluster.time + 200
         assert page.problems == []
 
 

@@ -80,13 +80,16 @@ def ui(
         if (kubernetes_version or emulated_version) and cluster is None:
             raise click.UsageError("--kubernetes-version and --emulated-version are of what -f or --demo simulates")
         if recorded:
-            if cluster is not None:
-                versions = Versions.of_options(kubernetes_version, emulated_version, None)
-                pages, name = _simulated(cluster, options["config"], selection, versions), ", ".join(cluster.sources)
-                trio.run(_show_pages, pages, f"the simulation of {name}", port, not no_browser)
-            elif recording is not None:
-                pages = _recorded(recording, options["config"], selection)
-                trio.run(_show_pages, pages, f"the recording {recording}", port, not no_browser)
+            # What is written here is read again for the details of each time.
+            with tempfile.TemporaryDirectory() as text:
+                scratch = Path(text)
+                if cluster is not None:
+                    versions = Versions.of_options(kubernetes_version, emulated_version, None)
+                    pages, name = _simulated(cluster, options["config"], selection, versions, scratch), cluster.sources
+                    trio.run(_show_pages, pages, f"the simulation of {', '.join(name)}", port, not no_browser)
+                elif recording is not None:
+                    pages = _recorded(recording, options["config"], selection, scratch)
+                    trio.run(_show_pages, pages, f"the recording {recording}", port, not no_browser)
             return ExitCode.OK
         connection = connection_of(options)
         if connection is None:
@@ -131,17 +134,17 @@ async def _show_pages(pages: LivePages | RecordedPages, name: str, port: int, op
 
 
 def _simulated(
-    cluster: ClusterFiles, config: Path | None, selection: PluginSelection, versions: Versions
+    cluster: ClusterFiles, config: Path | None, selection: PluginSelection, versions: Versions, scratch: Path
 ) -> RecordedPages:
-    """The page of a simulation of *cluster*, which is recorded and replayed for that.
+    """The page of a simulation of *cluster*, which is recorded below *scratch* and replayed for that.
 
     Raises:
         TrioSchedError: the cluster cannot be read, or not be scheduled; possibly in an exception group.
     """
     from trio_sched.simulation.simulated_run import Plan, refuse_extenders, run_plan, scheduler_names  # as below
 
-    with shown_progress() as progress, tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "recording"
+    with shown_progress() as progress:
+        folder = scratch / "recording"
         settings = settings_of(config, "", selection, [*versions.flags, f"--record={folder}"])
         refuse_extenders(settings)
         cluster = evolve(cluster, kubernetes_version=versions.kubernetes)
@@ -155,35 +158,35 @@ def _simulated(
             kubernetes_version=versions.kubernetes,
         )
         run_plan(plan, progress.count)
-        return _replayed(folder, config, selection, progress, f"simulation of {', '.join(cluster.sources)}")
+        name = f"simulation of {', '.join(cluster.sources)}"
+        return _replayed(folder, config, selection, scratch, progress, name)
 
 
-def _recorded(folder: Path, config: Path | None, selection: PluginSelection) -> RecordedPages:
+def _recorded(folder: Path, config: Path | None, selection: PluginSelection, scratch: Path) -> RecordedPages:
     """The page of the recording in *folder*.
 
     Raises:
         TrioSchedError: it is no recording, or cannot be scheduled with; possibly in an exception group.
     """
     with shown_progress() as progress:
-        return _replayed(folder, config, selection, progress)
+        return _replayed(folder, config, selection, scratch, progress)
 
 
 def _replayed(
-    folder: Path, config: Path | None, selection: PluginSelection, progress: Progress, name: str = ""
+    folder: Path, config: Path | None, selection: PluginSelection, scratch: Path, progress: Progress, name: str = ""
 ) -> RecordedPages:
     from trio_sched.replaying.recorded_states import recorded_pages  # all of a daemon
     from trio_sched.replaying.replay import ReplayPlan
     from trio_sched.replaying.report import notes
 
-    with tempfile.TemporaryDirectory() as scratch:
-        progress.begin("decisions made again")
-        plan = ReplayPlan(
-            folder=folder,
-            settings_of=RecordedSettings(config, None, selection, Path(scratch)),
-            is_same_configuration=config is None,
-            progress=lambda decisions: progress.count(decisions, decisions),
-        )
-        pages, result = recorded_pages(plan, name)
+    progress.begin("decisions made again")
+    plan = ReplayPlan(
+        folder=folder,
+        settings_of=RecordedSettings(config, None, selection, scratch),
+        is_same_configuration=config is None,
+        progress=lambda decisions: progress.count(decisions, decisions),
+    )
+    pages, result = recorded_pages(plan, name)
     for note in notes(result):
         click.echo(note, err=True)
     return pages

@@ -101,7 +101,7 @@ function showPage() {
   map.focus(node);
   if (!page) return panel.close();
   const [namespace, name] = pod.includes("/") ? pod.split("/") : ["default", pod];
-  if (pod) panel.open(pod, podPage(namespace, name, address));
+  if (pod) panel.open(pod, podPage(namespace, name, cluster, address));
   else panel.open(node, nodePage(node, cluster, address));
 }
 

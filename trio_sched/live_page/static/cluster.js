@@ -178,6 +178,11 @@ export class Cluster extends EventTarget {
     return this.timeline ? this.time : this.time + (performance.now() - this.#received) / 1000;
   }
 
+  /** The parameters that ask for details of the time that is shown. */
+  get when() {
+    return this.timeline ? { time: this.time } : {};
+  }
+
   /** The row of the node *name*, or -1. */
   nodeRow(name) {
     return this.nodes.name.indexOf(name);

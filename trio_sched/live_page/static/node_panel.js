@@ -10,7 +10,7 @@ export function nodePage(name, cluster, address) {
   return {
     waiting: "Asking for the node…",
     isLive: true,
-    load: (signal) => getJson("node", { name }, signal),
+    load: (signal) => getJson("node", { name, ...cluster.when }, signal),
     draw: (node) => draw(node, cluster, address),
   };
 }

@@ -14,12 +14,18 @@ const TOUCHES = {
   NewNode: "adds a node",
 };
 
-/** How the panel shows the explanation of a pod. */
-export function podPage(namespace, name, address) {
+/** How the panel shows the explanation of a pod; where time can be gone through, that of the time that is shown. */
+export function podPage(namespace, name, cluster, address) {
+  let shown = null;
+  const load = async (signal) => {
+    const when = cluster.when;
+    if (shown?.time !== when.time || !shown) shown = { ...when, explanation: await getJson("pod", { namespace, name, ...when }, signal) };
+    return shown.explanation;
+  };
   return {
     waiting: "Working out why, and trying changes on a copy of the cluster…",
-    isLive: false,
-    load: (signal) => getJson("pod", { namespace, name }, signal),
+    isLive: Boolean(cluster.timeline),
+    load,
     draw: (explanation) => draw(explanation, address),
   };
 }

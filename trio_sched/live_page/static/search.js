@@ -49,7 +49,7 @@ export class Search {
   async #ask(words, nodes) {
     const asking = (this.#asking = new AbortController());
     try {
-      const found = await getJson("pods", { query: words.join(" "), limit: MOST_PODS }, asking.signal);
+      const found = await getJson("pods", { query: words.join(" "), limit: MOST_PODS, ...this.cluster.when }, asking.signal);
       if (!asking.signal.aborted) this.#show(nodes, found);
     } catch (error) {
       if (!asking.signal.aborted) this.#show(nodes, { pods: [], error: error.message });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -75,7 +75,7 @@ class ExplainPage:
         except PodNotShown as error:
             return refusal(str(error), error.status)
         async with self._limit:
-            asked = (key, pod.uid, pod.metadata.resource_version, nodes, self._waiting(pod))
+            asked = (key, pod.uid, pod.metadata.resource_version, nodes, self.waiting(pod))
             question = msgspec.msgpack.encode(asked)
             try:
                 for is_new in (False, True):
@@ -107,6 +107,10 @@ class ExplainPage:
             return b""
         if (pod.uid, pod.metadata.resource_version) != (uid, version):
             return b""
+        return self.explained(pod, nodes, waiting)
+
+    def explained(self, pod: Pod, nodes: Sequence[str], waiting: Waiting | None) -> bytes:
+        """The explanation as JSON, worked out here and now."""
         found = explain(self.assembly.scheduler, pod, scores_of=nodes)
         found.waiting = waiting
         if self.assembly.extenders is not None:
@@ -120,7 +124,7 @@ class ExplainPage:
         replica_set = cache.get("ReplicaSet", controller.name, pod.namespace) if controller and is_known else None
         return workload_of(pod, replica_set)
 
-    def _waiting(self, pod: Pod) -> Waiting | None:
+    def waiting(self, pod: Pod) -> Waiting | None:
         """What the queue knows of *pod*."""
         if pod.node_name:
             return None
