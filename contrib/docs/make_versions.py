@@ -49,9 +49,7 @@ DIFFERENCES: Final = """\
   batches does not know of changes to other nodes for half a second.
 - Patches of the status of pods name no `resourceVersion`, which keeps 1.37 from writing into the status of a bound pod
   that it is not scheduled: here nothing is patched while a pod is being bound.
-- As in 1.36 are the metrics, but for labels of events and [those that say so](metrics.md);
-  `preemption_evaluation_duration_seconds`, `preemption_workload_disruptions` and `preemption_pdb_violations_total` are
-  missing.
+- As in 1.36 are the metrics, but for labels of events and [those that say so](metrics.md).
 - `--help` lists the gates of 1.36, and `--version` says 1.36.
 - [Trees of groups](../how_to/run_gangs.md#trees-of-groups) are scheduled without TopologyAwareWorkloadScheduling, too,
   and a pod group whose tree is not whole is told so in its condition.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+from attrs import evolve
+
 from plugins_builtin.preemption.group_preemption import Together, victims_at_placement, victims_of_group
 from trio_sched.plugin_api import (
     Action,
@@ -133,15 +135,21 @@ class DefaultPreemption:
         if not candidates:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
         node_name = best_candidates(candidates)[0]
+        victims = candidates[node_name]
         problem_status = await self._handle.preempt(
-            current, candidates[node_name].pods, node_name, NAME, in_background=self._is_async
+            current,
+            victims.pods,
+            node_name,
+            NAME,
+            in_background=self._is_async,
+            pdb_violations=victims.pdb_violations,
+            group_disruptions=self._group_disruptions(victims.pods),
         )
         if problem_status is not None:
             return PostFilterResult(problem_status)
         if not self._tells_success:
             return PostFilterResult(None, node_name)
-        victims = len(candidates[node_name].pods)
-        text = f"found a potential placement for pod on node {node_name}, preempting {victims} victims"
+        text = f"found a potential placement for pod on node {node_name}, preempting {len(victims.pods)} victims"
         return PostFilterResult(Status(Code.SUCCESS, (text,)), node_name)
 
     def _refused_in_group(self, pod: Pod) -> str:
@@ -174,8 +182,7 @@ class DefaultPreemption:
         if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
             return unschedulable(NEVER)
         budgets = self._handle.objects("PodDisruptionBudget")
-        found = victims_of_group(known, trial, budgets, self._disrupted_together)
-        return found if isinstance(found, Status) else PodGroupPostFilterResult(found)
+        return victims_of_group(known, trial, budgets, self._disrupted_together)
 
     def _once_for_group(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
         """As in 1.37; whatever it comes to says that it is about preemption for the group."""
@@ -183,7 +190,7 @@ class DefaultPreemption:
         text = f"pod group preemption: {found.message}"
         if isinstance(found, Status):
             return failure(text) if found.code == Code.ERROR else Status(found.code, (text,))
-        return PodGroupPostFilterResult(found.victims, text)
+        return evolve(found, message=text, group_disruptions=self._group_disruptions(found.victims))
 
     def _evictions(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
         known = self._handle.object(group.kind, group.name, group.namespace)
@@ -195,11 +202,10 @@ class DefaultPreemption:
         if self._has_terminating_victims(group, known.spec.priority or 0):
             return PodGroupPostFilterResult(message="ongoing preemption on nominated nodes")
         budgets = self._handle.objects("PodDisruptionBudget")
-        victims = victims_at_placement(known, trial, budgets, self._disrupted_together)
-        if isinstance(victims, Status):
-            return victims
-        text = f"found a placement for podgroup, preempting {len(victims)} victims"
-        return PodGroupPostFilterResult(victims, text)
+        found = victims_at_placement(known, trial, budgets, self._disrupted_together)
+        if isinstance(found, Status):
+            return found
+        return evolve(found, message=f"found a placement for podgroup, preempting {len(found.victims)} victims")
 
     def _never_preempts(self, known: PodGroup | CompositePodGroup, group: PodGroupInfo) -> bool:
         """Whether the policy of the group, or without the gate for such policies that of a pod, keeps it from that."""
@@ -229,6 +235,13 @@ class DefaultPreemption:
         groups = self._with_parents(group)
         together = [one for one in groups if one.is_disrupted_together]
         return Together(together[-1], groups[-1].spec.priority or 0) if together else None
+
+    def _group_disruptions(self, victims: Iterable[Pod]) -> int:
+        """How many of *victims* are in groups; those that leave together are one."""
+        if not self._by_group:
+            return 0
+        grouped = [(pod, self._disrupted_together(pod)) for pod in victims if pod.spec.scheduling_group is not None]
+        return len({pod.uid if together is None else together.group.metadata.uid for pod, together in grouped})
 
     def _with_parents(self, group: PodGroup) -> list[PodGroup | CompositePodGroup]:
         """*group* and the groups above it, the root of the tree last."""

@@ -18,6 +18,7 @@ from trio_sched.plugin_api import (
     Pod,
     PodDisruptionBudget,
     PodGroup,
+    PodGroupPostFilterResult,
     PodGroupTrial,
     Status,
     budgets_of,
@@ -46,6 +47,8 @@ class _Unit:
     """Whether they are those below a composite group."""
     pods: list[Pod] = field(factory=list)
     node_names: set[str] = field(factory=set)
+    violations: int = 0
+    """How many of the pods violate a budget if they are evicted."""
 
     @property
     def importance(self) -> tuple[object, ...]:
@@ -60,7 +63,7 @@ def victims_of_group(
     trial: PodGroupTrial,
     budgets: Iterable[PodDisruptionBudget],
     disrupted_together: Callable[[Pod], Together | None],
-) -> tuple[Pod, ...] | Status:
+) -> PodGroupPostFilterResult | Status:
     """The pods to evict so that *group* fits, most important first; or why that does not help.
 
     Args:
@@ -73,7 +76,7 @@ def victims_of_group(
     victims = _victims(units, trial, budgets, partial(_fits, trial))
     if isinstance(victims, Status):
         return victims
-    return _pods_of(sorted(victims, key=lambda unit: unit.importance))
+    return _result(sorted(victims, key=lambda unit: unit.importance))
 
 
 def victims_at_placement(
@@ -81,14 +84,14 @@ def victims_at_placement(
     trial: PodGroupTrial,
     budgets: Iterable[PodDisruptionBudget],
     disrupted_together: Callable[[Pod], Together | None],
-) -> tuple[Pod, ...] | Status:
+) -> PodGroupPostFilterResult | Status:
     """The pods to evict so that *group* fits where it is placed without all of them; or why that does not help.
 
     Other than with `victims_of_group` it is placed only once. The arguments are the same.
     """
     units = _potential_units(group.spec.priority or 0, trial, disrupted_together)
     victims = _victims(units, trial, budgets, trial.still_fits)
-    return victims if isinstance(victims, Status) else _pods_of(victims)
+    return victims if isinstance(victims, Status) else _result(victims)
 
 
 def _victims(
@@ -116,8 +119,9 @@ def _victims(
     return victims
 
 
-def _pods_of(units: Iterable[_Unit]) -> tuple[Pod, ...]:
-    return tuple(pod for unit in units for pod in unit.pods)
+def _result(units: Sequence[_Unit]) -> PodGroupPostFilterResult:
+    pods = tuple(pod for unit in units for pod in unit.pods)
+    return PodGroupPostFilterResult(pods, pdb_violations=sum(unit.violations for unit in units))
 
 
 def _potential_units(
@@ -166,8 +170,8 @@ def _split_by_budgets(units: Iterable[_Unit], budgets: BudgetsByNamespace) -> tu
     others: list[_Unit] = []
     left: dict[int, int] = {}
     for unit in units:
-        is_violating = any(_violates(pod, budgets, left) for pod in unit.pods)
-        (violating if is_violating else others).append(unit)
+        unit.violations = sum(_violates(pod, budgets, left) for pod in unit.pods)
+        (violating if unit.violations else others).append(unit)
     return violating, others
 
 

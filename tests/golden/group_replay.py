@@ -12,7 +12,8 @@ from golden_profiles import ReplayHandle, profiles_of, seen_in_flight
 from trio_sched.daemon.pod_groups.pod_group_steps import run_group_steps
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.pod_group_state import PodGroupStates
-from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
+from trio_sched.engine.pod_groups.group_steps import in_order
+from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, PodResult
 from trio_sched.engine.queue.pre_enqueue import PreEnqueue, QueueCounters
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo

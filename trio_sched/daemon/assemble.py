@@ -31,8 +31,8 @@ from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.plugins.background_tasks import BackgroundTasks
+from trio_sched.daemon.plugins.handle_parts import HandleParts
 from trio_sched.daemon.plugins.object_writes import ObjectWrites
-from trio_sched.daemon.plugins.plugin_handle import HandleParts
 from trio_sched.daemon.plugins.plugin_http import NetworkTransport, PluginHttp
 from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.plugins.plugin_trace import PluginTrace

@@ -9,8 +9,9 @@ from typing import Final
 import trio
 from attrs import define, frozen
 
+from trio_sched.daemon.plugins.handle_parts import HandleParts
 from trio_sched.daemon.plugins.kind_mistakes import declared_writes, kind_mistakes
-from trio_sched.daemon.plugins.plugin_handle import HandleParts, PluginHandle, SharedObjects
+from trio_sched.daemon.plugins.plugin_handle import PluginHandle, SharedObjects
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.watched_kinds import declared_resources, wanted_kinds
 from trio_sched.engine.hooks.bound_hooks import BoundHook

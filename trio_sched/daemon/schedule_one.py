@@ -28,7 +28,7 @@ from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, Sche
 from trio_sched.engine.evaluation.hook_steps import HookSteps
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.bound_hooks import BoundHook
-from trio_sched.engine.hooks.measurements import SUCCESS
+from trio_sched.engine.hooks.status_labels import SUCCESS
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import failure

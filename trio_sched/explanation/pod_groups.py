@@ -12,7 +12,8 @@ from msgspec import structs
 
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
-from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
+from trio_sched.engine.pod_groups.group_steps import in_order
+from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_explanation import explain, lacking_resources
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo

@@ -313,11 +313,27 @@ class Handle(Protocol):
         ...
 
     async def preempt(
-        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+        self,
+        preemptor: Pod,
+        victims: Sequence[Pod],
+        node_name: str,
+        plugin: str,
+        *,
+        in_background: bool,
+        pdb_violations: int = 0,
+        group_disruptions: int = 0,
     ) -> Status | None:
         """Delete *victims* on *node_name* to make room for *preemptor*.
 
-        *plugin* is named in the status of victims that wait on permit or are in pre_bind.
+        Args:
+            preemptor: the pod that needs the room.
+            victims: the pods to delete.
+            node_name: where they are.
+            plugin: is named in the status of victims that wait on permit or are in pre_bind.
+            in_background: whether not to wait for it.
+            pdb_violations: how many of the evictions violate a PodDisruptionBudget, for metrics.
+            group_disruptions: how many victims are in pod groups, the pods of a group that is evicted as a whole being
+                one, for metrics.
 
         Returns:
             None once it is done, or at once with *in_background*; else why it failed.

@@ -123,6 +123,10 @@ class PodGroupPostFilterResult:
     """The pods to evict; none if those that have to leave are leaving already: then nominations stay as they are."""
     message: str = ""
     """What the condition of the group says about it, from 1.37 on."""
+    pdb_violations: int = 0
+    """How many of the evictions violate a PodDisruptionBudget, for a metric of 1.37."""
+    group_disruptions: int = 0
+    """How many pods of groups are evicted, those of a group that is evicted as a whole being one; likewise."""
 
 
 class PodGroupTrial(Protocol):

@@ -288,7 +288,15 @@ class FakeHandle(FakeObjects):
         return candidates
 
     async def preempt(
-        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+        self,
+        preemptor: Pod,
+        victims: Sequence[Pod],
+        node_name: str,
+        plugin: str,
+        *,
+        in_background: bool,
+        pdb_violations: int = 0,
+        group_disruptions: int = 0,
     ) -> Status | None:
         """Record the victims in *preempted* and return *preempt_status*."""
         self._written.append(("Pod", "delete"))

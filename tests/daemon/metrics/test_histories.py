@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.metrics.series.collection import FAMILIES, Collection
 from trio_sched.plugin_api import CycleState, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.simulator import KubeletPace, PretendExtender
-from trio_sched.testing import node, pod, pod_group
+from trio_sched.testing import disruption_budget, node, pod, pod_group
 from trio_sched.testing.cluster import virtual_cluster
 
 PODS = 25
@@ -444,6 +444,8 @@ async def test_groups_are_counted_as_entities_and_preemptors(autojump_clock: Moc
     assert seen("scheduler_workload_preemption_victims_sum") == 1
     assert seen("scheduler_preemption_victims_count") == 0
     assert seen("scheduler_preemption_execution_duration_seconds_count", preemptor="podgroup", result="success") == 1
+    assert seen("scheduler_preemption_evaluation_duration_seconds_count", preemptor="podgroup", result="Success") == 1
+    assert seen("scheduler_preemption_workload_disruptions_count", preemptor="podgroup") is None
     counts = seen.by("extension_point", "scheduler_framework_extension_point_duration_seconds_count")
     assert counts["PodGroupPostFilter"] == 1
     assert counts["PlacementFeasible"] > 1
@@ -454,3 +456,58 @@ async def test_metrics_of_groups_as_entities_are_of_1_37(autojump_clock: MockClo
         _type, page = await rendered(metrics_of(cluster).pages.metrics, "")
     names = ("queued_entities", "workload_preemption_victims", "preemption_execution_duration_seconds")
     assert not [name for name in names if f"scheduler_{name}".encode() in page]
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "preemptor", "disruptions"),
+    [
+        ("1.37", "Pod", "pod", 2),
+        ("1.37", "PodGroup", "pod", 1),
+        ("1.37", "PodGroup", "podgroup", 1),
+        ("1.36", "PodGroup", "podgroup", None),
+    ],
+)
+async def test_budgets_and_groups_that_a_preemption_disrupts_are_counted(
+    autojump_clock: MockClock, version: str, mode: str, preemptor: str, disruptions: int | None
+) -> None:
+    async with cluster_of(version, nodes=[node("a", cpu="2")]) as cluster:
+        await cluster.create(disruption_budget("web", "app=web"))
+        await cluster.create(pod_group("running", disruption_mode=mode))
+        for number in range(2):
+            await cluster.create(member(f"r{number}", "running", cpu="1", labels={"app": "web"}))
+        await trio.sleep(2)
+        assert all(cluster.pod(f"r{number}").node_name == "a" for number in range(2))
+        if preemptor == "podgroup":
+            await cluster.create(pod_group("gang", min_count=1, priority=10))
+            await cluster.create(member("high", "gang", cpu="2", priority=10))
+        else:
+            await cluster.create(pod("high", cpu="2", priority=10))
+        await trio.sleep(2)
+        seen = await scrape_of(cluster)
+        await cluster.settle()
+        assert cluster.pod("high").node_name == "a"
+    of, counted = {"preemptor": preemptor}, disruptions is not None
+    assert seen("scheduler_preemption_evaluation_duration_seconds_count", result="Success", **of) == (
+        1 if counted else None
+    )
+    assert seen("scheduler_preemption_pdb_violations_total", **of) == (2 if counted else None)
+    assert seen("scheduler_preemption_workload_disruptions_count", **of) == (1 if counted else None)
+    assert seen("scheduler_preemption_workload_disruptions_sum", **of) == disruptions
+
+
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+async def test_placements_that_a_group_is_tried_in_are_counted(autojump_clock: MockClock, version: str) -> None:
+    nodes = [node(name, cpu="2", labels={"rack": name}) for name in ("a", "b", "c")]
+    gates = {"TopologyAwareWorkloadScheduling": True}
+    async with cluster_of(version, nodes=nodes, gates=gates) as cluster:
+        await cluster.create(pod("here", cpu="2", node_name="a"))
+        await cluster.create(pod_group("gang", min_count=2, topology_key="rack"))
+        for number in range(2):
+            await cluster.create(member(f"p{number}", "gang", cpu="1"))
+        await trio.sleep(2)
+        seen = await scrape_of(cluster)
+        assert cluster.pod("p0").node_name
+    is_new = version == "1.37"
+    assert seen("scheduler_generated_placements_total") == (3 if is_new else None)
+    for name in ("placement_evaluations_total", "placement_evaluation_duration_seconds_count"):
+        assert seen.by("result", f"scheduler_{name}") == ({"feasible": 2, "infeasible": 1} if is_new else {})

@@ -12,7 +12,7 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
-from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.pods.preemption_executor import Loss, PreemptionExecutor
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.plugin_api import Code, Status
@@ -55,7 +55,7 @@ class Preempting(ReportingAssembly):
         return made
 
     async def preempt(self, *victims: Pod, in_background: bool = True, preemptor: Pod = GRAND) -> Status | None:
-        return await self.executor.preempt(preemptor, victims, "n", PLUGIN, in_background=in_background)
+        return await self.executor.preempt(preemptor, victims, "n", PLUGIN, Loss(), in_background=in_background)
 
     async def preempted(self, *victims: Pod) -> None:
         """Evict in the background, and wait until that is done and reported."""

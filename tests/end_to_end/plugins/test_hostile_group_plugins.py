@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from plugins_builtin.preemption.default_preemption import DefaultPreemption
-from trio_sched.plugin_api import Placement, Status, hookimpl
+from trio_sched.plugin_api import Placement, PodGroupPostFilterResult, Status, hookimpl
 from trio_sched.testing import node, pod, pod_group
 from trio_sched.testing.cluster import virtual_cluster
 
@@ -53,6 +53,7 @@ ANSWERS: dict[str, Callable[[], Any]] = {
     "a placement of a list": lambda: [Placement("x", ["a"])],  # type: ignore[arg-type]
     "a placement of nothing": lambda: [Placement("x", frozenset())],
     "a placement of numbers": lambda: [Placement("x", frozenset([1]))],  # type: ignore[list-item]
+    "a count that is none": lambda: PodGroupPostFilterResult((), pdb_violations="many"),  # type: ignore[arg-type]
     "a nameless placement": lambda: [Placement(None, frozenset(["a"]))],  # type: ignore[arg-type]
 }
 

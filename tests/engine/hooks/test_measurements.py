@@ -7,13 +7,9 @@ import pytest
 from trio_sched.engine.hooks import measurements
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import (
-    Measurements,
-    PluginTimes,
-    ProfileMeasurements,
-    TimedHooks,
-    label_or_error,
-)
+from trio_sched.engine.hooks.measurements import Measurements, ProfileMeasurements
+from trio_sched.engine.hooks.plugin_times import PluginTimes, TimedHooks
+from trio_sched.engine.hooks.status_labels import label_or_error
 from trio_sched.plugin_api.status import SKIP, pending, unresolvable
 from trio_sched.plugin_api.verdicts import PostFilterResult, Verdicts, Wait
 

@@ -10,7 +10,8 @@ from gangs import member
 from trio_sched.daemon.pod_groups.pod_group_steps import run_group_steps
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.pod_group_state import PodGroupStates
-from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
+from trio_sched.engine.pod_groups.group_steps import in_order
+from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult
 from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo

@@ -46,7 +46,7 @@ def test_from_1_37_on_a_pod_that_fits_is_told_why_its_group_is_not_scheduled() -
     result = GroupResult(group_unschedulable("too few"), [FITS], tells_members=True)
     (found,) = outcomes([INFO], result)
     assert isinstance(found, PodToRequeue)
-    assert found.outcome.message == "pod group is unschedulable, pod group is unschedulable, too few"
+    assert found.outcome.message == "pod group is unschedulable, too few"
 
 
 def test_pods_are_nominated_where_they_fit_once_the_victims_of_their_group_have_left() -> None:

@@ -55,10 +55,10 @@ class Asked(FakeHandle):
         return candidates if self.extender is None else self.extender  # type: ignore[no-any-return]
 
     async def preempt(
-        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool, **loss: int
     ) -> Status | None:
         self.in_background.append(in_background)
-        return await super().preempt(preemptor, victims, node_name, plugin, in_background=in_background)
+        return await super().preempt(preemptor, victims, node_name, plugin, in_background=in_background, **loss)
 
 
 def victim(name: str, priority: int = 0, start: str | None = "2026-01-01T00:00:00Z", **more: Any) -> Pod:

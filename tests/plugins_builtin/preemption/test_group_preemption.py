@@ -59,6 +59,15 @@ def running(name: str, *, priority: int = 0, start: int = 0, group: str = "", **
     return replace(made, status=replace(made.status, start_time=f"2026-01-01T00:00:{start:02}Z"))
 
 
+def budget(labels: dict[str, str], allowed: int) -> PodDisruptionBudget:
+    fields = {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    return convert(fields, PodDisruptionBudget)
+
+
 def group(name: str = "important", priority: int | None = 10, **spec: Any) -> PodGroup:
     more = {} if priority is None else {"priority": priority}
     return convert(
@@ -78,7 +87,7 @@ def victims(request: pytest.FixtureRequest) -> Victims:
     ) -> list[str] | Status:
         by_key = {f"default/{one.name}": Together(one, one.spec.priority or 0) for one in together}
         found = request.param(group(), trial, budgets, lambda one: by_key.get(one.group_key or ""))
-        return found if isinstance(found, Status) else [one.name for one in found]
+        return found if isinstance(found, Status) else [one.name for one in found.victims]
 
     return find
 
@@ -120,16 +129,16 @@ def test_the_priority_of_a_group_counts_for_its_pods(victims: Victims) -> None:
 
 
 def test_pods_that_a_budget_protects_are_reprieved_first(victims: Victims) -> None:
-    budget = convert(
-        {
-            "metadata": {"name": "b", "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"app": "db"}}},
-            "status": {"disruptionsAllowed": 0},
-        },
-        PodDisruptionBudget,
-    )
     pods = [running("db", start=50, labels={"app": "db"}), running("web", start=0)]
-    assert victims(Trial([(one, "n") for one in pods], {"n": 1}), budgets=[budget]) == ["web"]
+    assert victims(Trial([(one, "n") for one in pods], {"n": 1}), budgets=[budget({"app": "db"}, allowed=0)]) == ["web"]
+
+
+def test_every_pod_of_a_group_uses_up_the_budgets_that_protect_it(victims: Victims) -> None:
+    group_pods = [running("g0", group="g", labels={"app": "db"}), running("g1", group="g", labels={"tier": "x"})]
+    pods = [*group_pods, running("single", start=50, labels={"tier": "x"}), running("plain", start=0)]
+    budgets = [budget({"app": "db"}, allowed=0), budget({"tier": "x"}, allowed=1)]
+    trial = Trial([(one, "n") for one in pods], {"n": 1})
+    assert victims(trial, together=(group("g", 0),), budgets=budgets) == ["plain"]
 
 
 def test_pods_elsewhere_are_reprieved_without_a_try_unless_they_matter(victims: Victims) -> None:

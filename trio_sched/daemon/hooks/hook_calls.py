@@ -16,8 +16,9 @@ from trio_sched.daemon.limits import HOOK_SECONDS, PRE_BIND_SECONDS
 from trio_sched.engine.evaluation.hook_steps import HookSteps
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookTimedOut
-from trio_sched.engine.hooks.measurements import ERROR, ObserveCall, label_or_error
 from trio_sched.engine.hooks.plugin_calls import HookCall, HookResult
+from trio_sched.engine.hooks.plugin_times import ObserveCall
+from trio_sched.engine.hooks.status_labels import ERROR, label_or_error
 from trio_sched.interrupts import is_interrupt
 
 log = logging.getLogger(__name__)

@@ -84,6 +84,12 @@ class MetricRecorder:
     """Seconds that the deletion of the victims took in the background."""
     executions: HistogramsBy = field(factory=lambda: HistogramsBy(EXECUTION_BUCKETS, ("preemptor", "result")))
     """Seconds that the deletion of the victims took, in the background or not, by the kind of the preemptor."""
+    evaluations: HistogramsBy = field(factory=lambda: HistogramsBy(EXECUTION_BUCKETS, ("preemptor", "result")))
+    """Seconds that it took to find victims, or that there are none, by the kind of the preemptor."""
+    pdb_violations: Counter[tuple[str, ...]] = field(factory=Counter)
+    """(kind of the preemptor,) → evictions that violate a budget."""
+    group_disruptions: HistogramsBy = field(factory=lambda: HistogramsBy(exponential_buckets(1, 2, 11), ("preemptor",)))
+    """Pods of groups that one preemptor evicts, those of a group that leaves as a whole being one."""
     workload_preemptions: Counter[tuple[str, ...]] = field(factory=Counter)
     """(result,) → calls of pod_group_post_filter."""
     workload_victims: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 11)))
@@ -142,9 +148,12 @@ class MetricRecorder:
             self.informer_processing,
             self.preemptions,
             self.executions,
+            self.evaluations,
+            self.group_disruptions,
             self.binding_condition_waits,
         ):
             histograms.clear()
         self.claim_creates.clear()
         self.workload_preemptions.clear()
+        self.pdb_violations.clear()
         self.binding_conditions.clear()

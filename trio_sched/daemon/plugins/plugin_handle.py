@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import trio
 from attrs import define, field
@@ -13,22 +13,15 @@ from attrs import define, field
 from trio_sched.daemon.hooks.hook_time_limit import time_does_not_count
 from trio_sched.daemon.limits import MAX_PLUGIN_RETRY_SECONDS
 from trio_sched.daemon.logs.plugin_log import PluginLog, plugin_log
-from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.metrics.series.handle_metrics import PluginMetricRegistry, PluginMetrics
+from trio_sched.daemon.metrics.series.handle_metrics import PluginMetrics
+from trio_sched.daemon.plugins.handle_parts import HandleParts
 from trio_sched.daemon.plugins.kind_mistakes import undeclared_write, write_key
 from trio_sched.daemon.plugins.object_references import reference_to
-from trio_sched.daemon.plugins.object_writes import ObjectWrites
 from trio_sched.daemon.plugins.plugin_http import PluginHttp
-from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
-from trio_sched.daemon.pods.binder import Bind
-from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
-from trio_sched.daemon.pods.waiting_pods import WaitingPods
-from trio_sched.daemon.watching.object_waits import ObjectWaits
-from trio_sched.daemon.writes.event_recorder import EventRecorder
+from trio_sched.daemon.pods.preemption_executor import Loss
 from trio_sched.daemon.writes.scheduler_events import EventType, PodEvent
 from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.queue.pending_pods import pending_pods
-from trio_sched.engine.scheduler import Scheduler
 from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
@@ -38,48 +31,13 @@ from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import KindNotWatched, WaitingPod
 from trio_sched.plugin_api.pending_pods import PendingPod
 from trio_sched.plugin_api.pod_groups import PodGroupState, PodGroupTree
-from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun, Victims, budgets_of
+from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status, unresolvable
 from trio_sched.snapshot.node_columns import NodeColumns
-
-if TYPE_CHECKING:
-    from trio_sched.daemon.extenders.extenders import Extenders
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@define(eq=False, kw_only=True)
-class HandleParts:
-    """The parts of the daemon that handles reach: the same for all plugins."""
-
-    scheduler: Scheduler
-    object_waits: ObjectWaits
-    waiting: WaitingPods
-    preemption_executor: PreemptionExecutor
-    extenders: Extenders | None
-    writes: ObjectWrites
-    activate: Callable[[Iterable[Pod]], None]
-    retries_changed: Callable[[], None]
-    """Called when a pod is to be tried again at some time."""
-    bind: Bind
-    recorder: EventRecorder
-    background: PluginJobs
-    metrics: MetricRecorder
-    http: PluginHttp
-    plugin_metrics: PluginMetricRegistry
-    _budgets: tuple[int, BudgetsByNamespace] = field(factory=lambda: (-1, {}), init=False)
-
-    def budgets(self) -> BudgetsByNamespace:
-        """The disruption budgets, as far as they are watched."""
-        cache = self.scheduler.object_cache
-        if "PodDisruptionBudget" not in cache.kinds:
-            return self._budgets[1]
-        version = cache.version("PodDisruptionBudget")
-        if self._budgets[0] != version:
-            self._budgets = (version, budgets_of(cache.objects("PodDisruptionBudget")))
-        return self._budgets[1]
 
 
 @define(eq=False)
@@ -337,9 +295,7 @@ class PluginHandle:
         evictable: Evictable | None = None,
     ) -> DryRun:
         """Find victims on copies of the columns."""
-        parts = self._parts
-        budgets = parts.budgets()
-        return parts.scheduler.dry_run_preemption(pod, state, node_names, num_candidates, budgets, evictable=evictable)
+        return self._parts.dry_run_preemption(pod, state, node_names, num_candidates, evictable)
 
     async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """Call the extenders that take part in preemption."""
@@ -351,13 +307,22 @@ class PluginHandle:
         return {name: Victims(tuple(pods), violations) for name, (pods, violations) in left.items()}
 
     async def preempt(
-        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+        self,
+        preemptor: Pod,
+        victims: Sequence[Pod],
+        node_name: str,
+        plugin: str,
+        *,
+        in_background: bool,
+        pdb_violations: int = 0,
+        group_disruptions: int = 0,
     ) -> Status | None:
         """Delete the victims through the API server."""
         self._note_write("Pod", "delete")
+        loss = Loss(pdb_violations, group_disruptions)
         with time_does_not_count():
             return await self._parts.preemption_executor.preempt(
-                preemptor, victims, node_name, plugin, in_background=in_background
+                preemptor, victims, node_name, plugin, loss, in_background=in_background
             )
 
     def is_preempting_for(self, preemptor: Pod | PodGroup | CompositePodGroup) -> bool:

@@ -10,16 +10,15 @@ from typing import Protocol
 
 from attrs import define, evolve
 
-from trio_sched.daemon.pods.preemption_executor import HeldPreemption, PreemptionExecutor
+from trio_sched.daemon.pods.preemption_executor import GROUP, HeldPreemption, Loss, PreemptionExecutor
 from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import status_label
 from trio_sched.engine.hooks.plugin_calls import call_pod_group_post_filter
+from trio_sched.engine.hooks.status_labels import status_label
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, completed, error_text
 from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
-from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import PodGroupInfo, PodGroupPostFilterResult
 from trio_sched.plugin_api.status import Code, Status, failure, unschedulable
 
@@ -57,13 +56,14 @@ class _Eviction:
     in_background: bool
     """Gate SchedulerAsyncPreemption."""
 
-    async def evict(self, cycle: PodGroupCycle, victims: tuple[Pod, ...], plugin: str) -> Status | None:
-        """Evict *victims*, which *plugin* has named; a failure says why that is not possible."""
+    async def evict(self, cycle: PodGroupCycle, found: PodGroupPostFilterResult, plugin: str) -> Status | None:
+        """Evict the victims that *plugin* has *found*; a failure says why that is not possible."""
         group = self.find_group(cycle.group)
-        if group is None or not victims:
+        if group is None or not found.victims:
             return None
+        loss = Loss(found.pdb_violations, found.group_disruptions)
         return await self.executor.preempt_for_group(
-            group, cycle.group.pods, victims, plugin, in_background=self.in_background
+            group, cycle.group.pods, found.victims, plugin, loss, in_background=self.in_background
         )
 
 
@@ -99,13 +99,12 @@ class PreemptForPods(_Eviction):
             assert result.status is not None
             reasons = (*result.status.reasons, found.message)
             return evolve(result, status=evolve(result.status, reasons=reasons))
-        victims, plugin = found
-        problem = await self.evict(cycle, victims, plugin)
+        problem = await self.evict(cycle, *found)
         if problem is not None:
             return evolve(result, status=problem, waiting_on_preemption=False)
         return evolve(result, waiting_on_preemption=True)
 
-    def _found(self, cycle: PodGroupCycle) -> tuple[tuple[Pod, ...], str] | Status:
+    def _found(self, cycle: PodGroupCycle) -> tuple[PodGroupPostFilterResult, str] | Status:
         hooks = cycle.profile.pod_group_post_filter
         if not hooks:
             return unschedulable(_NO_POST_FILTER)
@@ -113,7 +112,7 @@ class PreemptForPods(_Eviction):
             returned = _called(hooks[0], cycle, trial)
         if returned is None:
             return unschedulable(_NOT_HELPFUL)
-        return returned if isinstance(returned, Status) else (returned.victims, hooks[0].plugin)
+        return returned if isinstance(returned, Status) else (returned, hooks[0].plugin)
 
 
 @define(eq=False, kw_only=True)
@@ -128,12 +127,15 @@ class PreemptForGroup(_Eviction):
         assert result.status is not None
         reasons = list(result.status.reasons)
         for hook in cycle.profile.pod_group_post_filter:
-            with cycle.profile.measured.point("PodGroupPostFilter") as timer, PodGroupTrial(cycle) as trial:
+            measured, metrics = cycle.profile.measured, self.executor.metrics
+            with measured.point("PodGroupPostFilter") as timer, PodGroupTrial(cycle) as trial:
                 returned = _called(hook, cycle, trial)
                 timer.status = status_label(returned if isinstance(returned, Status) else None)
-                self.executor.metrics.workload_preemptions[(timer.status,)] += 1
+                metrics.workload_preemptions[timer.status,] += 1
+                if trial.began is not None:
+                    metrics.evaluations.observe(measured.clock() - trial.began, GROUP, timer.status)
             if isinstance(returned, PodGroupPostFilterResult):
-                problem = await self.evict(cycle, returned.victims, hook.plugin)
+                problem = await self.evict(cycle, returned, hook.plugin)
                 if problem is not None:
                     return evolve(result, status=failure(f"pod group preemption: {error_text(problem)}"))
                 told = (*reasons, *_said(returned.message))

@@ -30,13 +30,14 @@ from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.group_forest import is_composite
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
-from trio_sched.engine.hooks.measurements import ObserveCall
+from trio_sched.engine.hooks.plugin_times import ObserveCall
 from trio_sched.engine.pod_group_state import GroupMembers
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
 from trio_sched.engine.pod_groups.group_checks import GroupCheck
+from trio_sched.engine.pod_groups.group_steps import in_order
 from trio_sched.engine.pod_groups.group_tree_cycle import cycle_of
-from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle, in_order
+from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_explanation import explain
 from trio_sched.engine.pod_groups.pod_group_results import (
     GroupPart,

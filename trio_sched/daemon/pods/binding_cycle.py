@@ -31,8 +31,9 @@ from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFail
 from trio_sched.engine.evaluation.hook_steps import PreBindPlan, pre_bind_cancelled, read_pre_bind
 from trio_sched.engine.evaluation.reservation import PermitWait, permit_failed
 from trio_sched.engine.hooks.bound_hooks import BoundHook
-from trio_sched.engine.hooks.measurements import ERROR, SUCCESS, ObserveCall, status_label
 from trio_sched.engine.hooks.plugin_calls import HookCall
+from trio_sched.engine.hooks.plugin_times import ObserveCall
+from trio_sched.engine.hooks.status_labels import ERROR, SUCCESS, status_label
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod

@@ -66,6 +66,14 @@ class Preemptor:
         return cls(group.metadata.uid, key, group.spec.priority or 0, pods[0].scheduler_name, GROUP, pods)
 
 
+@frozen
+class Loss:
+    """What evictions cost besides pods, for metrics; see `trio_sched.plugin_api.Handle.preempt`."""
+
+    pdb_violations: int = 0
+    group_disruptions: int = 0
+
+
 HeldPreemption = Callable[[], Awaitable[Status | None]]
 """A preemption that a plugin has asked for and that is carried out, or not, once its group has an outcome."""
 
@@ -147,27 +155,46 @@ class PreemptionExecutor:
         return cached.pod if cached is not None and node_name in (cached.node_name, CLUSTER) else None
 
     async def preempt(
-        self, pod: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+        self, pod: Pod, victims: Sequence[Pod], node_name: str, plugin: str, loss: Loss, *, in_background: bool
     ) -> Status | None:
         """Delete *victims* to make room for *pod*; see `trio_sched.plugin_api.Handle.preempt`."""
-        preempt = partial(self._preempt, Preemptor.of_pod(pod), victims, node_name, plugin, in_background=in_background)
+        preemptor = Preemptor.of_pod(pod)
+        preempt = partial(self._preempt, preemptor, victims, node_name, plugin, loss, in_background=in_background)
         if pod.uid in self._held_for:
             self._held.append(preempt)
             return None
         return await preempt()
 
     async def preempt_for_group(
-        self, group: AnyGroup, pods: tuple[Pod, ...], victims: Sequence[Pod], plugin: str, *, in_background: bool
+        self,
+        group: AnyGroup,
+        pods: tuple[Pod, ...],
+        victims: Sequence[Pod],
+        plugin: str,
+        loss: Loss,
+        *,
+        in_background: bool,
     ) -> Status | None:
         """Delete *victims*, on any nodes, to make room for *pods* of *group*."""
         preemptor = Preemptor.of_group(group, pods)
-        return await self._preempt(preemptor, victims, CLUSTER, plugin, in_background=in_background)
+        return await self._preempt(preemptor, victims, CLUSTER, plugin, loss, in_background=in_background)
 
     async def _preempt(
-        self, preemptor: Preemptor, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+        self,
+        preemptor: Preemptor,
+        victims: Sequence[Pod],
+        node_name: str,
+        plugin: str,
+        loss: Loss,
+        *,
+        in_background: bool,
     ) -> Status | None:
         of_group = preemptor.kind == GROUP and self.scheduler.behaviour.groups_preempt_as_one
         (self.metrics.workload_victims if of_group else self.metrics.victims).observe(len(victims))
+        if loss.pdb_violations:
+            self.metrics.pdb_violations[preemptor.kind,] += loss.pdb_violations
+        if loss.group_disruptions:
+            self.metrics.group_disruptions.observe(loss.group_disruptions, preemptor.kind)
         self.forget_ended()
         requested = {uid: preemption for preemption in self._by_preemptor.values() for uid in preemption.victims}
         for victim in victims:

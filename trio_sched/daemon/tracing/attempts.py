@@ -15,7 +15,7 @@ from opentelemetry.trace import Status as SpanStatus
 from trio_sched.daemon.writes.cut_text import cut_text
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
 from trio_sched.engine.hooks.bound_hooks import BoundHook
-from trio_sched.engine.hooks.measurements import ERROR, SUCCESS
+from trio_sched.engine.hooks.status_labels import ERROR, SUCCESS
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
 

@@ -14,7 +14,6 @@ from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFail
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import SUCCESS, status_label
 from trio_sched.engine.hooks.plugin_calls import (
     HookCall,
     HookResult,
@@ -24,6 +23,7 @@ from trio_sched.engine.hooks.plugin_calls import (
     read_value,
 )
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.hooks.status_labels import SUCCESS, status_label
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod

@@ -7,9 +7,9 @@ from attrs import field, frozen
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hooks.attempt_trace import AttemptTrace
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import SUCCESS, WAIT, status_label
 from trio_sched.engine.hooks.plugin_calls import call_permit, call_status_hook, call_unreserve
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.hooks.status_labels import SUCCESS, WAIT, status_label
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState

@@ -21,7 +21,8 @@ from trio_sched.engine.evaluation.incremental_evaluation import IncrementalEvalu
 from trio_sched.engine.evaluation.nominated_pods import NominatedRows, run_filters_with_nominated_pods
 from trio_sched.engine.evaluation.scoring import Scores, run_pre_scores, run_scores
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import Measurements, status_label
+from trio_sched.engine.hooks.measurements import Measurements
+from trio_sched.engine.hooks.status_labels import status_label
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState

@@ -12,33 +12,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
-from typing import Final, cast
+from typing import Final
 
 from attrs import define, field
 
-from trio_sched.engine.hooks.attempt_trace import AttemptTrace
-from trio_sched.engine.hooks.bound_hooks import BoundHook, HookFunction
+from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.histogram import Histogram, exponential_buckets
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.engine.hooks.plugin_times import PLUGIN_BUCKETS, Clock, PluginTimes, TimedHooks
+from trio_sched.engine.hooks.status_labels import ERROR, SKIPPED, SUCCESS
 from trio_sched.plugin_api.status import Code, Status
-from trio_sched.plugin_api.verdicts import PostFilterResult, Verdicts, Wait
-
-Clock = Callable[[], float]
-"""Returns seconds; only differences matter."""
-ObserveCall = Callable[[BoundHook, str, float], None]
-"""Is told which hook was called, the label of the status that it returned, and how many seconds that took."""
 
 POINT_BUCKETS: Final = exponential_buckets(0.0001, 2, 12)
-PLUGIN_BUCKETS: Final = exponential_buckets(0.00001, 1.5, 20)
 
 CACHE_BUCKETS: Final = exponential_buckets(0.00001, 2, 12)
+PLACEMENT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
 _FINE_BUCKETS: Final = tuple(sorted({*POINT_BUCKETS, *CACHE_BUCKETS}))
 
-SUCCESS: Final = Code.SUCCESS.label
-ERROR: Final = Code.ERROR.label
-SKIPPED: Final = Code.SKIP.label
-WAIT: Final = Code.WAIT.label
 SAMPLE_GAP: Final = 10
 """One of so many cycles has its plugins timed."""
 MAX_SKIP_SETS: Final = 1024
@@ -47,127 +37,6 @@ MAX_SKIP_SETS: Final = 1024
 
 Skipped = tuple[frozenset[str], frozenset[str] | None]
 """Plugins skipped at Filter, and at Score; None if no nodes were scored."""
-
-
-def status_label(status: Status | None) -> str:
-    """The name of the code of *status* in metrics."""
-    return SUCCESS if status is None else status.code.label
-
-
-def label_of_returned(returned: object) -> str:
-    """The status that a hook has returned, whatever it returns, as plugins are timed by it.
-
-    A filter judges all nodes at once: Success if any of them passes.
-    """
-    kind = type(returned)  # not __class__, which an object of a plugin may have overridden
-    if kind is Status:
-        return cast("Status", returned).code.label
-    if kind is Verdicts:
-        verdicts = cast("Verdicts", returned)
-        return SUCCESS if not len(verdicts.codes) or verdicts.passes.any() else Code.UNSCHEDULABLE.label
-    if kind is PostFilterResult:
-        return status_label(cast("PostFilterResult", returned).status)
-    return WAIT if kind is Wait else SUCCESS
-
-
-@define(eq=False)
-class PluginTimes:
-    """Durations of single hooks in the sampled cycles, of all profiles."""
-
-    clock: Clock = field(default=lambda: 0.0)
-    by_hook: dict[tuple[str, str, str], Histogram] = field(factory=dict)
-    """(plugin, hook, status) → seconds."""
-    trace: AttemptTrace | None = None
-    """Is told of the same calls, while those of an attempt are made that is traced."""
-
-    def histogram(self, hook: BoundHook, status: str) -> Histogram:
-        """The durations of *hook* when it returned *status*."""
-        key = hook.plugin, hook.hook, status
-        found = self.by_hook.get(key)
-        if found is None:
-            found = self.by_hook[key] = Histogram(PLUGIN_BUCKETS)
-        return found
-
-    def observe(self, hook: BoundHook, status: str, seconds: float) -> None:
-        """*hook* has returned *status*."""
-        self.histogram(hook, status).observe(seconds)
-        if self.trace is not None:
-            self.trace.hook_called(hook, status, seconds)
-
-    def observer(self, state: CycleState, trace: AttemptTrace | None) -> ObserveCall | None:
-        """Who is told of the calls that the daemon makes in this attempt; None if it is none of the sample."""
-        if not state.record_plugin_metrics:
-            return None
-        if trace is None:
-            return self.observe
-
-        def observe(hook: BoundHook, status: str, seconds: float) -> None:
-            self.histogram(hook, status).observe(seconds)
-            trace.hook_called(hook, status, seconds)
-
-        return observe
-
-    def reset(self) -> None:
-        """Forget everything."""
-        for histogram in self.by_hook.values():
-            histogram.reset()
-
-
-class TimedHooks:
-    """Hooks whose calls can be timed: meanwhile other functions stand in for theirs."""
-
-    def __init__(self, hooks: Iterable[BoundHook], times: PluginTimes) -> None:
-        self._hooks = tuple(hooks)
-        self._times = times
-        # What a hook has called last, and the same timed: making that takes longer than most calls.
-        self._stand_ins = {hook: (hook.function, _timed(hook, hook.function, times)) for hook in self._hooks}
-
-    @contextmanager
-    def timing(self, trace: AttemptTrace | None = None) -> Generator[None]:
-        """Time the calls inside the block, in which nothing waits: no other cycle must come in between.
-
-        Args:
-            trace: is told of them as well.
-        """
-        self._times.trace = trace
-        originals = [(hook, hook.function) for hook in self._hooks]
-        for hook, function in originals:
-            hook.function = self._stand_in(hook, function)
-        try:
-            yield
-        finally:
-            self._times.trace = None
-            for hook, function in originals:
-                hook.function = function
-
-    def _stand_in(self, hook: BoundHook, function: HookFunction) -> HookFunction:
-        made = self._stand_ins[hook]
-        if made[0] is not function:
-            made = self._stand_ins[hook] = function, _timed(hook, function, self._times)
-        return made[1]
-
-
-def _timed(hook: BoundHook, function: HookFunction, times: PluginTimes) -> HookFunction:
-    def timed(*args: object) -> object:
-        began = times.clock()
-        try:
-            returned = function(*args)
-        except BaseException:
-            times.observe(hook, ERROR, times.clock() - began)
-            raise
-        seconds = times.clock() - began
-        times.observe(hook, SUCCESS if returned is None else label_or_error(returned), seconds)
-        return returned
-
-    return timed
-
-
-def label_or_error(returned: object) -> str:
-    """The label of any object; an invalid one counts as an error."""
-    try:
-        return label_of_returned(returned)
-    except Exception:  # an object of a plugin; who reads it next finds out what is wrong with it
-        return ERROR
 
 
 @define(eq=False)
@@ -207,6 +76,10 @@ class ProfileMeasurements:
     """How long it took to store the results of new signatures in the cache."""
     rescored: Histogram | None = None
     """How long it took to evaluate nodes again that had changed since the decision before; None if not measured."""
+    generated_placements: int = 0
+    """Placements of pod groups that were to be tried."""
+    placements: dict[str, Histogram] = field(factory=dict)
+    """``feasible`` and ``infeasible`` → how long it took to find out that a group fits in a placement, or not."""
     _cached: dict[Skipped, int] = field(factory=dict, init=False)
     """What was skipped → decisions from the cache."""
     _cached_seconds: Histogram = field(factory=lambda: Histogram(_FINE_BUCKETS), init=False)
@@ -255,6 +128,13 @@ class ProfileMeasurements:
             raise
         finally:
             self.observe(point, timer.status, self.clock() - began)
+
+    def placement_tried(self, *, is_feasible: bool, seconds: float) -> None:
+        """A pod group was tried in a placement."""
+        histogram = self.placements.setdefault(
+            "feasible" if is_feasible else "infeasible", Histogram(PLACEMENT_BUCKETS)
+        )
+        histogram.observe(seconds)
 
     # --- decisions --------------------------------------------------------------------------------------------------
 
@@ -349,6 +229,8 @@ class ProfileMeasurements:
         self.evaluations.clear()
         self.cached_decisions = self.plain_decisions = self.unsigned_decisions = 0
         self.flushed.clear()
+        self.generated_placements = 0
+        self.placements.clear()
         self.cache_seconds.reset()
         self.store_seconds.reset()
         if self.rescored is not None:

@@ -75,7 +75,14 @@ def read_pod_group_post_filter(hook: BoundHook, returned: PodGroupPostFilterResu
     if not issubclass(type(message), str):
         problem = f"a PodGroupPostFilterResult whose message is {describe_value(message)}"
         raise wrong_return_value(hook, returned, problem, "give a text, or none")
-    return PodGroupPostFilterResult(read_victims(hook, victims), plain_text(message))
+    counts = []
+    for name in ("pdb_violations", "group_disruptions"):
+        count = getattr(returned, name)
+        if type(count) is not int or not 0 <= count <= MAX_VICTIMS:
+            problem = f"a PodGroupPostFilterResult whose {name} is {describe_value(count)}"
+            raise wrong_return_value(hook, returned, problem, f"give a number from 0 to {MAX_VICTIMS}")
+        counts.append(count)
+    return PodGroupPostFilterResult(read_victims(hook, victims), plain_text(message), *counts)
 
 
 def check_placement_score_range(hook: ScoreHook, scores: Int64Array) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
 from attrs import frozen
@@ -45,3 +45,8 @@ def at_once(steps: GroupSteps[T]) -> T:
         except StopIteration as stop:
             outcome: T = stop.value
             return outcome
+
+
+def in_order(infos: Iterable[QueuedPodInfo]) -> list[QueuedPodInfo]:
+    """The order in which the pods of a group are scheduled: by priority, then by when they were tried first."""
+    return sorted(infos, key=lambda info: (-info.pod.priority, info.initial_attempt_timestamp or 0.0))

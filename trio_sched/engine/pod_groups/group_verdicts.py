@@ -12,9 +12,9 @@ from attrs import define, field
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.evaluation.reservation import PermitWait, reserve_and_permit, reserve_only
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import status_label
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.hooks.status_labels import status_label
 from trio_sched.engine.pod_groups.pod_group_results import (
     WAITING_ON_PREEMPTION,
     GroupResult,

@@ -9,7 +9,7 @@ placements of a group, when nothing is assumed, it may let other tasks run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -22,13 +22,13 @@ from trio_sched.engine.evaluation.hook_steps import post_filter_steps
 from trio_sched.engine.evaluation.host_selection import select_host
 from trio_sched.engine.evaluation.reservation import PermitWait
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import status_label
 from trio_sched.engine.hooks.placement_values import check_placement_score_range
 from trio_sched.engine.hooks.plugin_calls import (
     call_normalize_placement_score,
     call_placement_generate,
     call_placement_score,
 )
+from trio_sched.engine.hooks.status_labels import status_label
 from trio_sched.engine.pod_groups.group_steps import AskExtenders, Assumed, GroupSteps, Pause, at_once
 from trio_sched.engine.pod_groups.group_verdicts import (
     FeasibilityVerdict,
@@ -104,6 +104,8 @@ class PodGroupCycle:
         placements = self._generate(within)
         if isinstance(placements, Status):
             return GroupResult(placements)
+        measured = self.profile.measured
+        measured.generated_placements += len(placements)
         first: GroupResult | None = None
         found: list[GroupResult] = []
         failed: list[PlacementResult] = []
@@ -111,9 +113,11 @@ class PodGroupCycle:
         for placement in placements:
             if first is not None and kept is None:
                 yield Pause()
+            began = measured.clock()
             result = yield from self._in_placement(placement, keeps_first)
             if result.is_error:
                 return result
+            measured.placement_tried(is_feasible=result.status is None, seconds=measured.clock() - began)
             if first is None:
                 first = best = result
             elif result.fitting > best.fitting:
@@ -393,8 +397,3 @@ class PodGroupCycle:
 
 def _narrowed(placement: Placement, within: Placement) -> Placement:
     return evolve(placement, node_names=within.node_names) if placement.node_names is None else placement
-
-
-def in_order(infos: Iterable[QueuedPodInfo]) -> list[QueuedPodInfo]:
-    """The order in which the pods of a group are scheduled: by priority, then by when they were tried first."""
-    return sorted(infos, key=lambda info: (-info.pod.priority, info.initial_attempt_timestamp or 0.0))

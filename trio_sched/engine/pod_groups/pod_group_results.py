@@ -176,4 +176,4 @@ def _why(info: QueuedPodInfo, group: Status, result: GroupResult, pod: PodResult
         return failed
     if result.waiting_on_preemption:
         return SchedulingFailure(group, nominated_node_name=pod.placed.node_name)
-    return SchedulingFailure(group_unschedulable(group.message if result.tells_members else pod.permit_message))
+    return SchedulingFailure(group if result.tells_members else group_unschedulable(pod.permit_message))

@@ -23,6 +23,8 @@ class PodGroupTrial:
     cycle: PodGroupCycle
     places: Mapping[str, str] = field(factory=dict)
     """UID → node, of the pods of the group when it fit last."""
+    began: float | None = None
+    """When the first pods were assumed to be gone, by the clock of the measurements."""
     _removed: dict[str, tuple[str, PodInfo]] = field(factory=dict)
     """UID → the node of a pod that is assumed to be gone, and the pod."""
 
@@ -50,6 +52,8 @@ class PodGroupTrial:
 
     def remove(self, pods: Iterable[Pod]) -> None:
         """Assume that *pods* are gone."""
+        if self.began is None:
+            self.began = self.cycle.profile.measured.clock()
         cache = self.cycle.scheduler.cache
         for pod in pods:
             cached = cache.get(pod.uid)

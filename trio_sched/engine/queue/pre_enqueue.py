@@ -9,9 +9,10 @@ from attrs import define, field, frozen
 
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.measurements import SUCCESS, Measurements
+from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.hooks.status_labels import SUCCESS
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import HintTable
 

@@ -11,10 +11,11 @@ from attrs import define, field, frozen
 
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import HookFailed, place_in_plugin
-from trio_sched.engine.hooks.measurements import ERROR, Measurements
+from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.engine.hooks.plugin_calls import call_events_to_register, call_hint
 from trio_sched.engine.hooks.plugin_errors import BadPlugin
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
+from trio_sched.engine.hooks.status_labels import ERROR
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod

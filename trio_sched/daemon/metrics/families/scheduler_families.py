@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from trio_sched.daemon.metrics.families.families import BETA, STABLE, Family, Type
+from trio_sched.daemon.metrics.families.pod_group_families import POD_GROUP_FAMILIES
 from trio_sched.daemon.metrics.recorder import (
     ATTEMPT_BUCKETS,
     BINDING_CONDITION_BUCKETS,
-    EXECUTION_BUCKETS,
     SLI_BUCKETS,
 )
 from trio_sched.engine.hooks.histogram import exponential_buckets
-from trio_sched.engine.hooks.measurements import PLUGIN_BUCKETS, POINT_BUCKETS
+from trio_sched.engine.hooks.measurements import POINT_BUCKETS
+from trio_sched.engine.hooks.plugin_times import PLUGIN_BUCKETS
 
-SCHEDULER_FAMILIES: Final = (
+SCHEDULER_FAMILIES: Final[tuple[Family, ...]] = (
     Family(
         "scheduler_async_api_call_execution_duration_seconds",
         Type.HISTOGRAM,
@@ -170,28 +171,6 @@ SCHEDULER_FAMILIES: Final = (
         buckets=SLI_BUCKETS,
     ),
     Family(
-        "scheduler_podgroup_schedule_attempts_total",
-        Type.COUNTER,
-        "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod group could not be scheduled, while 'error' means an internal scheduler problem.",
-        ("profile", "result"),
-        gates=("GenericWorkload",),
-    ),
-    Family(
-        "scheduler_podgroup_scheduling_algorithm_duration_seconds",
-        Type.HISTOGRAM,
-        "Pod group scheduling algorithm latency in seconds",
-        buckets=ATTEMPT_BUCKETS,
-        gates=("GenericWorkload",),
-    ),
-    Family(
-        "scheduler_podgroup_scheduling_attempt_duration_seconds",
-        Type.HISTOGRAM,
-        "Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
-        ("profile", "result"),
-        buckets=ATTEMPT_BUCKETS,
-        gates=("GenericWorkload",),
-    ),
-    Family(
         "scheduler_preemption_attempts_total",
         Type.COUNTER,
         "Total preemption attempts in the cluster till now",
@@ -294,48 +273,6 @@ SCHEDULER_FAMILIES: Final = (
         note="Counted by the plugin DynamicResources: claims for extended resources, which belong to pods.",
     ),
     Family(
-        "scheduler_queued_entities",
-        Type.GAUGE,
-        "Number of queued entities by queue and type.",
-        ("queue", "type"),
-        since=(1, 37),
-        note="With GenericWorkload groups of pods are of the type podgroup, and their pods are not counted.",
-    ),
-    Family(
-        "scheduler_queue_incoming_entities_total",
-        Type.COUNTER,
-        "Number of entities added to scheduling queues by event, queue and type.",
-        ("event", "queue", "type"),
-        since=(1, 37),
-        note="With GenericWorkload groups of pods are of the type podgroup, and their pods are not counted.",
-    ),
-    Family(
-        "scheduler_preemption_execution_duration_seconds",
-        Type.HISTOGRAM,
-        "Duration in seconds for preempting the target preemption victims. With async preemption enabled, preemption execution does not block the scheduling of other pods.",
-        ("preemptor", "result"),
-        buckets=EXECUTION_BUCKETS,
-        gates=("GenericWorkload",),
-        since=(1, 37),
-    ),
-    Family(
-        "scheduler_workload_preemption_attempts_total",
-        Type.COUNTER,
-        "Total preemption attempts initiated by workload (including pod groups) in the cluster till now.",
-        ("result",),
-        gates=("GenericWorkload",),
-        since=(1, 37),
-        note="Calls of pod_group_post_filter.",
-    ),
-    Family(
-        "scheduler_workload_preemption_victims",
-        Type.HISTOGRAM,
-        "Number of pod preemption victims caused by workload preemption.",
-        buckets=exponential_buckets(1, 2, 11),
-        gates=("GenericWorkload",),
-        since=(1, 37),
-    ),
-    Family(
         "scheduler_dra_bindingconditions_allocations_total",
         Type.COUNTER,
         "Number of allocations using devices with BindingConditions, counted per driver per scheduling attempt",
@@ -365,4 +302,5 @@ SCHEDULER_FAMILIES: Final = (
         "Volume scheduling stage error count",
         ("operation",),
     ),
+    *POD_GROUP_FAMILIES,
 )

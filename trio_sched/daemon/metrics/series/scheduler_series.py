@@ -104,6 +104,9 @@ def attempts(recorder: MetricRecorder, measurements: Measurements) -> Collected:
     yield _histograms("scheduler_preemption_goroutines_duration_seconds", recorder.preemptions)
     yield _totals("scheduler_preemption_goroutines_execution_total", recorder.preemptions)
     yield _histograms("scheduler_preemption_execution_duration_seconds", recorder.executions)
+    yield _histograms("scheduler_preemption_evaluation_duration_seconds", recorder.evaluations)
+    yield _counts("scheduler_preemption_pdb_violations_total", ("preemptor",), recorder.pdb_violations)
+    yield _histograms("scheduler_preemption_workload_disruptions", recorder.group_disruptions)
     yield _counts("scheduler_workload_preemption_attempts_total", ("result",), recorder.workload_preemptions)
     yield "scheduler_workload_preemption_victims", [((), recorder.workload_victims)]
 
@@ -149,6 +152,12 @@ def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) 
     rescores = {key: histogram.count for key, histogram in rescored.items()}
     yield _counts("scheduler_batch_rescore_attempts_total", ("profile",), rescores)
     yield _ordered("scheduler_batch_rescore_duration_seconds", ("profile",), rescored)
+    generated = {(name,): m.generated_placements for name, m in profiles.items() if m.generated_placements}
+    yield _counts("scheduler_generated_placements_total", ("profile",), generated)
+    placements = {(result, name): one for name, m in profiles.items() for result, one in m.placements.items()}
+    evaluations = {key: histogram.count for key, histogram in placements.items()}
+    yield _counts("scheduler_placement_evaluations_total", ("result", "profile"), evaluations)
+    yield _ordered("scheduler_placement_evaluation_duration_seconds", ("result", "profile"), placements)
     stored: list[Series] = [((name,), measured.store_seconds) for name, measured in profiles.items()]
     yield "scheduler_store_schedule_results_duration_seconds", stored
     hinted = {(name, "hint"): measured.cache_seconds for name, measured in profiles.items()}
