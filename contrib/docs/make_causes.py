@@ -47,6 +47,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "ExistingPodsAntiAffinity": "A running pod there has a required anti-affinity that matches this pod.",
         "KeptForNominatedPods": "It fits, but not besides the pods that are nominated to the nodes.",
         "PodGroupNotFound": "The pod group that it names does not exist.",
+        "WorkloadNotFound": "The workload of 1.35 that it names does not exist, or has no such pod group.",
         "GangIncomplete": "The gang has fewer pods than it needs to start.",
         "GangDoesNotFit": "Each pod of the group fits by itself, but not as many at once as it needs.",
         "GangDoesNotFitInPlacement": "The same, where all of them have to be in one domain of the group's topology.",

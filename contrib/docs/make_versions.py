@@ -19,8 +19,9 @@ daemon asks the API server, once at its start: it schedules as 1.37 where the se
 it is older or does not say it within two seconds. A configuration that only 1.37 has, such as `shape` of VolumeBinding,
 is read on such a server, and refused on others. `simulate`, `compare`, `what-if` and `explain` do likewise: the version
 of the API server in memory, `--kubernetes-version`, decides, which is that of a running cluster if it is newer than
-1.36, unless `--emulated-version` says otherwise; `explain`, `top`, `ui` and `check-config --context` ask the cluster
-that they are about. Older versions, down to 1.33, have their own feature gates and behave as 1.36 otherwise.
+1.36, or 1.35, whose workloads no other has, unless `--emulated-version` says otherwise; `explain`, `top`, `ui` and
+`check-config --context` ask the cluster that they are about. Older versions, down to 1.33, have their own feature gates
+and behave as 1.36 otherwise.
 
 This page is made from `trio_sched/plugin_api/behaviour.py` and `trio_sched/config/feature_gate_table.py` by
 `make docs`.

@@ -37,6 +37,7 @@ from trio_sched.plugin_api import (
 from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.clauses import smaller_gang
 from trio_sched.plugin_api.features import Features
+from trio_sched.plugin_api.pod_groups import workload_and_group
 
 NAME = "GangScheduling"
 PERMIT_SECONDS = 300.0
@@ -149,11 +150,7 @@ class GangScheduling:
             return
         name, group = found
         if group is None:
-            yield Clause(
-                reason="PodGroupNotFound",
-                title=f"pod group {name}",
-                cause=f"there is no pod group {name} in namespace {pod.namespace}",
-            )
+            yield _missing_group(pod.namespace, name)
             return
         members = self._handle.pod_group_state(pod.namespace, name)
         count = 0 if members is None else members.pod_count
@@ -219,3 +216,12 @@ def _needed(group: PodGroup | CompositePodGroup) -> int:
 def _has(tree: PodGroupTree, group: CompositePodGroup) -> bool:
     """Whether *group* is in *tree*."""
     return tree.group.metadata.uid == group.metadata.uid or any(_has(child, group) for child in tree.children)
+
+
+def _missing_group(namespace: str, name: str) -> Clause:
+    workload, group = workload_and_group(name)
+    if not workload:
+        text = f"there is no pod group {name} in namespace {namespace}"
+        return Clause(reason="PodGroupNotFound", title=f"pod group {name}", cause=text)
+    text = f"there is no workload {workload} with a pod group {group} in namespace {namespace}"
+    return Clause(reason="WorkloadNotFound", title=f"workload {workload}", cause=text)

@@ -15,7 +15,7 @@ from trio_sched.explanation.patches import patch_of, pod_patch
 from trio_sched.explanation.trial import EditedObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_groups.workload_groups import is_of_workload, workload_name
+from trio_sched.objects.pod_groups.workload_groups import is_of_workload, workload_and_group
 
 Json = dict[str, Any]
 
@@ -114,7 +114,9 @@ def commands(
         elif one.kind == "Node" and one.old is not None and one.new is not None:
             found += _of_node(kubectl.command, one.old, one.new)
         elif one.kind == "PodGroup" and is_of_workload(one.name):
-            found.append(f"# create the workload {workload_name(one.name)} again: its pod groups cannot be changed")
+            found.append(
+                f"# create the workload {workload_and_group(one.name)[0]} again: its pod groups cannot be changed"
+            )
         elif one.kind == "Node" or (one.kind in ("Pod", "CSINode") and one.old is None):
             return []  # what comes with a new node
         else:

@@ -10,6 +10,7 @@ from attrs import field, frozen
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod_groups.pod_group import PodGroup
+from trio_sched.objects.pod_groups.workload_groups import workload_and_group as workload_and_group
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 

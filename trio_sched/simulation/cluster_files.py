@@ -102,14 +102,15 @@ class ClusterFiles:
         if self.demo:
             sources.append(DEMO_CLUSTER)
         with _without_garbage_collection():
-            listed = self.live.manifests(begin, watched) if self.live else []
+            minor = minor_version(self.kubernetes_version)
+            listed = self.live.manifests(begin, watched, minor=minor) if self.live else []
             loaded = load_manifests(
                 sources,
                 listed,
                 lenient=self.lenient,
                 strict=self.strict,
                 begin=begin,
-                minor=minor_version(self.kubernetes_version),
+                minor=minor,
             )
         for line in self.live.lacking if self.live else ():
             say(f"Warning: {line}")

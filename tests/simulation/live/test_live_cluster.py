@@ -11,9 +11,12 @@ from simulator_thread import Simulator, simulator_in_thread
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.simulation.live import live_cluster
+from trio_sched.simulator import ApiServer
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.manifests.scenario import populate
+from trio_sched.testing import composite_pod_group, node, pod, pod_group
+from trio_sched.testing.manifests import manifest_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -74,6 +77,23 @@ def test_a_running_cluster_is_simulated_in_pages_and_stays_as_it_is(
     assert said == ""
     pending = [pod.fields for pod in cluster.call(cluster.server.store.collection("pods").in_order)][2:]
     assert not any(pod["spec"].get("nodeName") for pod in pending)
+
+
+def test_trees_of_groups_of_a_running_cluster_are_scheduled_as_a_whole(tmp_path: Path, capsys: Capture) -> None:
+    tree = [composite_pod_group("tree", min_group_count=2)]
+    groups = [pod_group(name, min_count=1, parent="tree") for name in ("left", "right")]
+    pods = [pod("fits", cpu="1", group="left"), pod("too-large", cpu="9", group="right"), pod("alone", cpu="1")]
+    made = [manifest_of(one) for one in (node("n", cpu="2"), *tree, *groups, *pods)]
+    kubeconfig = tmp_path / "kubeconfig"
+    with simulator_in_thread(ApiServer(kubernetes_version="1.37")) as running:
+        running.call(populate, running.server, made)
+        kubeconfig.write_text(json.dumps(running.kubeconfig()))
+        gates = "--feature-gates=GenericWorkload=true,CompositePodGroup=true"
+        placed, said = simulated(capsys, "--kubeconfig", str(kubeconfig), gates)
+        older, left_out = simulated(capsys, "--kubeconfig", str(kubeconfig), "--kubernetes-version=1.36")
+    assert (placed, said) == ({"alone": "n"}, "")
+    assert older == {"alone": "n", "fits": "n"}
+    assert "1 of scheduling.k8s.io/v1alpha3 CompositePodGroup" in left_out
 
 
 def test_files_add_to_a_running_cluster(kubeconfig: str, tmp_path: Path, capsys: Capture) -> None:

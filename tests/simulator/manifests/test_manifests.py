@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from simulator_api import Json
 
-from trio_sched.simulator.manifests.manifest_checks import CheckedManifests
-from trio_sched.simulator.manifests.manifests import ManifestError
+from trio_sched.simulator.manifests.manifest_checks import CheckedManifests, check_manifests
+from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
 from trio_sched.simulator.manifests.scenario import load_manifests
 
 NODE: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
@@ -110,6 +110,37 @@ def test_a_kind_that_came_with_a_newer_version_is_said_to_be_one() -> None:
     (problem,) = problems_of(json.dumps({**group, "spec": {"workloadRef": {}}}))
     text = "kind: Kubernetes 1.36 has no CompositePodGroup; that of --kubernetes-version 1.37 has it"
     assert problem.endswith(f"CompositePodGroup g: {text}")
+
+
+@pytest.mark.parametrize(
+    ("minor", "api_version", "kind", "text"),
+    [
+        (
+            31,
+            "resource.k8s.io/v1alpha3",
+            "DeviceTaintRule",
+            "DeviceTaintRule; that of --kubernetes-version 1.33 has it",
+        ),
+        (35, "scheduling.k8s.io/v1alpha2", "PodGroup", "PodGroup; that of --kubernetes-version 1.36 has it"),
+        (
+            35,
+            "scheduling.k8s.io/v1alpha2",
+            "Workload",
+            "Workload in scheduling.k8s.io/v1alpha2; that of --kubernetes-version 1.36 has it",
+        ),
+    ],
+)
+def test_a_kind_that_the_version_does_not_serve_is_refused_if_written_and_left_out_of_dumps(
+    minor: int, api_version: str, kind: str, text: str
+) -> None:
+    one = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": {}}
+    with pytest.raises(ManifestError) as caught:
+        check_manifests([Manifest(one)], minor=minor)
+    assert str(caught.value).endswith(f"kind: Kubernetes 1.{minor} has no {text}")
+    dumped = Manifest({**one, "metadata": {"name": "x", "uid": "u"}})
+    checked = check_manifests([Manifest(dict(NODE)), dumped], minor=minor)
+    assert checked.skipped == {f"{api_version} {kind}": 1}
+    assert names(checked) == ["n"]
 
 
 def test_an_object_is_there_once() -> None:

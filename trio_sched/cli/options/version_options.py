@@ -13,6 +13,9 @@ from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.simulated_run import say_on_stderr
 from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION, UnknownKubernetesVersion, minor_version
 
+_WITH_WORKLOADS: Final = "1.35"
+"""Its workloads contain their pod groups; no other version has such, nor pods that name them."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -31,7 +34,7 @@ _OPTIONS: Final = (
         metavar="1.31..1.37",
         callback=_read_version,
         help="The version of the API server: which versions of which kinds it serves. If not given, "
-        f"{DEFAULT_VERSION}, or that of a running cluster if it is newer.",
+        f"{DEFAULT_VERSION}, or that of a running cluster if it is newer, or 1.35.",
     ),
     click.option(
         "--emulated-version",
@@ -75,7 +78,7 @@ class Versions:
             found = version_of_server(cluster)
             if found is None and not emulated_version:
                 say_on_stderr(f"Warning: the API server does not say its version; {DEFAULT_VERSION} is assumed")
-            kubernetes_version = version_for(found)
+            kubernetes_version = _WITH_WORKLOADS if found == (1, 35) else version_for(found)
         kubernetes = kubernetes_version or DEFAULT_VERSION
         return cls(kubernetes, emulated_version or version_for((1, minor_version(kubernetes))))
 

@@ -17,7 +17,7 @@ from trio_sched.objects.pod_groups.workload_groups import (
     group_in,
     group_without_workload,
     is_of_workload,
-    workload_name,
+    workload_and_group,
 )
 
 _Key = tuple[str, str]
@@ -66,7 +66,7 @@ class PodGroupsOfWorkloads:
         if group is None or not group.pod_group_name or not is_of_workload(group.pod_group_name):
             return
         name, namespace = group.pod_group_name, pod.metadata.namespace
-        key, workload = (namespace, name), (namespace, workload_name(name))
+        key, workload = (namespace, name), (namespace, workload_and_group(name)[0])
         members = self._pods.get(key)
         if not is_gone:
             if members is not None:
@@ -158,5 +158,5 @@ class PodGroupsOfWorkloads:
             return None
         if not self._are_served:
             return group_without_workload(namespace, name)
-        workload = self._workloads.get((namespace, workload_name(name)))
+        workload = self._workloads.get((namespace, workload_and_group(name)[0]))
         return None if workload is None else group_in(workload, name, self._priorities[key])

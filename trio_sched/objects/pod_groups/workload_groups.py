@@ -56,9 +56,13 @@ def workload_of(group: PodGroup) -> ObjectMeta:
     return ObjectMeta(name=name, namespace=found.namespace, uid=uid, resource_version=found.resource_version)
 
 
-def workload_name(group: str) -> str:
-    """The name of the workload that the pod group called *group* is of."""
-    return group.partition(_SEPARATOR)[0]
+def workload_and_group(name: str) -> tuple[str, str]:
+    """The names of the workload of 1.35 that the pod group called *name* is of, and of the group in it.
+
+    The first is empty if it is no such group.
+    """
+    workload, separator, rest = name.partition(_SEPARATOR)
+    return (workload, rest.partition(_SEPARATOR)[0]) if separator else ("", name)
 
 
 def join_group(pod: Pod) -> None:
@@ -92,13 +96,12 @@ def group_in(workload: Workload, name: str, priority: int | None) -> PodGroup | 
         name: of the group.
         priority: that of its pods.
     """
-    _workload, _separator, rest = name.partition(_SEPARATOR)
-    own_name = rest.partition(_SEPARATOR)[0]
+    _workload, own_name = workload_and_group(name)
     found = next((one for one in workload.spec.pod_groups or () if one.name == own_name), None)
     if found is None:
         return None
     # Groups of one workload need UIDs that differ.
-    uid = f"{workload.metadata.uid}{_SEPARATOR}{rest}"
+    uid = f"{workload.metadata.uid}{_SEPARATOR}{name.partition(_SEPARATOR)[2]}"
     metadata = structs.replace(workload.metadata, name=name, uid=uid)
     return PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=found.policy, priority=priority))
 
@@ -109,11 +112,19 @@ def group_without_workload(namespace: str, name: str) -> PodGroup:
     return PodGroup(metadata=ObjectMeta(name=name, namespace=namespace), spec=PodGroupSpec(scheduling_policy=policy))
 
 
-def with_groups_of_workloads(objects: Collection[PodGroup | Workload], pods: Collection[Pod]) -> list[PodGroup]:
-    """The pod groups among *objects*, and those that are made of the workloads among them for *pods*."""
+def with_groups_of_workloads(
+    objects: Collection[PodGroup | Workload], pods: Collection[Pod], *, are_served: bool = True
+) -> list[PodGroup]:
+    """The pod groups among *objects*, and those that are made of the workloads among them for *pods*.
+
+    Args:
+        objects: pod groups and workloads.
+        pods: those whose groups are wanted.
+        are_served: whether the API server has workloads; if not, pods that name one are scheduled one by one.
+    """
     groups = [one for one in objects if isinstance(one, PodGroup)]
     workloads = {(one.namespace, one.name): one for one in objects if isinstance(one, Workload)}
-    if not workloads:
+    if not workloads and are_served:
         return groups
     wanted: dict[tuple[str, str], int | None] = {}
     for pod in pods:
@@ -121,7 +132,12 @@ def with_groups_of_workloads(objects: Collection[PodGroup | Workload], pods: Col
         if group is not None and group.pod_group_name:
             wanted.setdefault((pod.metadata.namespace, group.pod_group_name), pod.spec.priority)
     for (namespace, name), priority in wanted.items():
-        workload = workloads.get((namespace, workload_name(name))) if is_of_workload(name) else None
+        if not is_of_workload(name):
+            continue
+        if not are_served:
+            groups.append(group_without_workload(namespace, name))
+            continue
+        workload = workloads.get((namespace, workload_and_group(name)[0]))
         made = None if workload is None else group_in(workload, name, priority)
         if made is not None:
             groups.append(made)

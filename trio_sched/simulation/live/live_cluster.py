@@ -18,6 +18,7 @@ from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.versions.api_versions import DEVICES, SCHEDULING, VERSIONED, ApiVersion
 from trio_sched.simulator.manifests.manifests import Manifest
+from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_MINOR
 
 _PAGE: Final = 500
 """Objects in one response, as in kubectl's."""
@@ -35,6 +36,8 @@ class _Resource:
     """The one whose shape the simulator is given."""
     required: bool = False
     is_custom: bool = False
+    only_minor: int = 0
+    """The minor version of Kubernetes that alone has it in this version; 0: it is listed in any."""
 
     @property
     def name(self) -> str:
@@ -44,7 +47,7 @@ class _Resource:
     @property
     def versions(self) -> tuple[ApiVersion, ...]:
         """Those that are tried, the best first."""
-        row = None if self.is_custom else VERSIONED.get((self.group, self.plural))
+        row = None if self.is_custom or self.only_minor else VERSIONED.get((self.group, self.plural))
         return (ApiVersion(self.version),) if row is None else row.versions
 
     def path(self, version: str) -> str:
@@ -89,7 +92,9 @@ _RESOURCES: Final = (
     _Resource(plural="deviceclasses", kind="DeviceClass", group=DEVICES),
     _Resource(plural="devicetaintrules", kind="DeviceTaintRule", group=DEVICES, version="v1beta2"),
     _Resource(plural="podgroups", kind="PodGroup", group=SCHEDULING, version="v1alpha2"),
+    _Resource(plural="compositepodgroups", kind="CompositePodGroup", group=SCHEDULING, version="v1alpha3"),
     _Resource(plural="workloads", kind="Workload", group=SCHEDULING, version="v1alpha2"),
+    _Resource(plural="workloads", kind="Workload", group=SCHEDULING, version="v1alpha1", only_minor=35),
 )
 """What the scheduler, the plugins of Kubernetes and the simulated controllers look at."""
 _LISTED_ANYWAY: Final = frozenset((one.group, one.plural) for one in _RESOURCES)
@@ -133,11 +138,14 @@ class LiveCluster:
     _definitions: list[bytes] = field(factory=list, init=False)
     """The CustomResourceDefinitions of the custom resources that plugins watch, as JSON."""
 
-    def manifests(self, begin: Callable[[str], None], watched: Iterable[Kind[Any]] = ()) -> list[Manifest]:
+    def manifests(
+        self, begin: Callable[[str], None], watched: Iterable[Kind[Any]] = (), *, minor: int = DEFAULT_MINOR
+    ) -> list[Manifest]:
         """Every object, new ones at each call; the cluster is listed at the first.
 
         Args:
             begin: is told what is done next.
+            minor: the minor version of Kubernetes that is given the objects.
             watched: the kinds that plugins watch; those that are listed anyway may be among them.
 
         Raises:
@@ -150,12 +158,13 @@ class LiveCluster:
                 for kind in watched
                 if (kind.group, kind.plural) not in _LISTED_ANYWAY
             }
-            in_order = tuple(sorted(custom, key=lambda one: (one.name, one.version)))
-            self._lists = trio.run(self._list, begin, in_order)
+            in_order = sorted(custom, key=lambda one: (one.name, one.version))
+            known = [one for one in _RESOURCES if one.only_minor in (0, minor)]
+            self._lists = trio.run(self._list, begin, (*known, *in_order))
         definitions = (Manifest(msgspec.json.decode(one)) for one in self._definitions)
         return [*definitions, *(Manifest(fields) for one in self._lists for fields in _objects(*one, self.lacking))]
 
-    async def _list(self, begin: Callable[[str], None], custom: tuple[_Resource, ...]) -> _Lists:
+    async def _list(self, begin: Callable[[str], None], resources: tuple[_Resource, ...]) -> _Lists:
         lists: dict[_Resource, _Lists] = {}
         limit = trio.CapacityLimiter(_AT_ONCE)
 
@@ -165,11 +174,11 @@ class LiveCluster:
 
         async with connect(self.settings, component="simulate", qps=-1) as client:
             async with trio.open_nursery() as nursery:
-                for resource in (*_RESOURCES, *custom):
+                for resource in resources:
                     nursery.start_soon(list_one, client, resource)
-            for name in {one.name: None for one in custom}:
+            for name in {one.name: None for one in resources if one.is_custom}:
                 await self._read_definition(client, name)
-        return [one for resource in (*_RESOURCES, *custom) for one in lists[resource]]
+        return [one for resource in resources for one in lists[resource]]
 
     async def _read_definition(self, client: KubeClient, name: str) -> None:
         """What a custom resource is defined as, without which the simulated cluster does not serve it."""

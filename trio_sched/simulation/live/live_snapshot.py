@@ -43,6 +43,7 @@ _HIDES: Final[Mapping[str, str]] = {
     "PodDisruptionBudget": "which pods a budget protects is not known",
     PRIORITY_CLASS: "no other priority is tried",
     "PodGroup": "nothing is known of the pod's group",
+    "CompositePodGroup": "nothing is known of the tree that the pod's group is in",
 }
 """Kind → what is not known where it may not be listed."""
 
@@ -59,7 +60,7 @@ def is_needed(kind: Watched, pods: Collection[Pod], *, scores_matter: bool) -> b
         return any(pod.spec.volumes for pod in pods)
     if kind in _DEVICES:
         return any(pod.spec.resource_claims or _has_extended_resources(pod) for pod in pods)
-    if kind == "PodGroup":
+    if kind in ("PodGroup", "CompositePodGroup"):
         return any(pod.spec.scheduling_group is not None for pod in pods)
     return True
 
@@ -84,6 +85,8 @@ class LiveListing:
     notes: list[str] = field(factory=list, init=False)
     hidden: dict[str, str] = field(factory=dict, init=False)
     """The kinds that could not be listed, with their plural names."""
+    not_served: set[str] = field(factory=set, init=False)
+    """The kinds that the cluster does not have, in any version."""
     served: ServedVersions = field(init=False)
     """The versions in which kinds are listed."""
 
@@ -136,8 +139,9 @@ class LiveListing:
                 else:
                     others[name] = []
             nodes = await self._required(NODE_KIND)
-        if groups := others.get("PodGroup"):
-            others["PodGroup"] = with_groups_of_workloads(groups, pods)
+        if "PodGroup" in others:
+            are_served = "PodGroup" not in self.not_served
+            others["PodGroup"] = with_groups_of_workloads(others["PodGroup"], pods, are_served=are_served)
         return ClusterSnapshot(nodes=nodes, pods=list(pods), others=others)
 
     async def _required(self, kind: Kind[Any]) -> list[Any]:
@@ -154,6 +158,7 @@ class LiveListing:
         try:
             return await self._listed(kind)
         except NotFound:
+            self.not_served.add(str(name))
             return []  # of a version of Kubernetes that does not have it
         except (Forbidden, Unauthorized):
             hides = _HIDES.get(str(name), "what depends on them may be judged wrongly")

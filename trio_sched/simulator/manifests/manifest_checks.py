@@ -24,7 +24,7 @@ from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegist
 from trio_sched.simulator.validation.apiextensions.custom_schemas import decode_custom
 from trio_sched.simulator.validation.meta.decoding import decode
 from trio_sched.simulator.validation.meta.metadata import metadata_problems
-from trio_sched.simulator.validation.meta.shapes import ADDED_SINCE, fields_of
+from trio_sched.simulator.validation.meta.shapes import fields_of
 
 _DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _NOT_SIMULATED: Final = frozenset(
@@ -161,6 +161,9 @@ class _Checker:
         if resource is None:
             self._unknown(manifest)
             return
+        if self._types.served(resource) is None:
+            self._not_served(manifest, resource)
+            return
         manifest.fields = as_checked(resource, manifest.fields)
         if not self._decode(manifest, resource):
             return
@@ -212,6 +215,18 @@ class _Checker:
         else:
             self.checked.skipped[f"{shortened(api_version)} {shortened(kind)}"] += 1
 
+    def _not_served(self, manifest: Manifest, resource: ResourceType) -> None:
+        """Skip an object of a kind that a server of another version had; refuse one that was written."""
+        api_version, kind, minor = resource.api_version, resource.kind, self._types.minor
+        if _is_dumped(manifest.fields):
+            self.checked.skipped[f"{api_version} {kind}"] += 1
+            return
+        first, last = self._types.minors(resource)
+        where = f" in {api_version}" if any(one.kind == kind for one in self._types) else ""
+        other = first if first > minor else last
+        text = f"Kubernetes 1.{minor} has no {kind}{where}; that of --kubernetes-version 1.{other} has it"
+        self.problems.append(manifest.problem(text, "kind"))
+
     def _hint(self, api_version: str, kind: str) -> str:
         text = f"no kind {shortened(kind)} in {shortened(api_version)} is known"
         versions = [one.api_version for one in self._types if one.kind == kind]
@@ -224,10 +239,6 @@ class _Checker:
         """Whether the fields of *manifest* have the right types; those that are not known are gone afterwards."""
         fields, minor = manifest.fields, self._types.minor
         known = fields_of(resource.message)
-        if known and not fields_of(resource.message, newest=minor >= ADDED_SINCE):
-            text = f"Kubernetes 1.{minor} has no {resource.kind}; that of --kubernetes-version 1.{ADDED_SINCE} has it"
-            self.problems.append(manifest.problem(text, "kind"))
-            return False
         decoded = decode(fields, resource.message, minor) if known else decode_custom(fields, resource.schema)
         manifest.fields = decoded.fields
         if decoded.wrong or decoded.unknown:

@@ -310,6 +310,12 @@ class TypeRegistry:
             return resource
         return next((one for one in self if (one.collection, one.kind) == (resource.collection, resource.kind)), None)
 
+    def minors(self, resource: ResourceType) -> tuple[int, int]:
+        """The first and the last minor version of Kubernetes that serves *resource* in any version."""
+        kind = resource.collection, resource.kind
+        versions = [one for one in self._types.values() if (one.collection, one.kind) == kind]
+        return min(one.since for one in versions), max(one.until for one in versions)
+
     def serves_version(self, group: str, version: str) -> bool:
         """Whether any resource of this version of a group is served."""
         return any(one.group == group and one.version == version for one in self)
