@@ -267,3 +267,100 @@ async def test_a_field_is_unknown_to_servers_that_are_older_than_it() -> None:
         path, merge = "/api/v1/namespaces/default/pods/p/status", "application/merge-patch+json"
         patched = await api("PATCH", path, patch, content_type=merge)
         assert ("volumeHealth" in patched["status"]) is kept
+
+
+WORKLOADS = "namespaces/default/workloads"
+LEAF: Json = {"name": "leaf", "schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": {"all": {}}}
+
+
+def template(name: str, **fields: Any) -> Json:
+    """A template of a composite pod group."""
+    return {"name": name, "schedulingPolicy": {"gang": {"minGroupCount": 1}}, **fields}
+
+
+def levels(count: int) -> Json:
+    """A template with templates of composite pod groups on so many levels, and one of a pod group below them."""
+    made = template(f"level-{count}", podGroupTemplates=[LEAF])
+    for level in range(count - 1, 0, -1):
+        made = template(f"level-{level}", compositePodGroupTemplates=[made])
+    return made
+
+
+async def test_templates_of_trees_have_the_shapes_of_their_versions() -> None:
+    server = ApiServer(kubernetes_version="1.37")
+    api, spec = Api(server), {"compositePodGroupTemplates": [levels(3)]}
+    for name, version in (("a", "v1beta1"), ("b", "v1alpha3")):
+        made = await api("POST", f"{GROUPS}/{version}/{WORKLOADS}", {"metadata": {"name": name}, "spec": spec})
+        assert made["spec"] == spec
+    merge = partial(api, "PATCH", content_type="application/merge-patch+json", expect=422)
+    refused = await merge(f"{GROUPS}/v1beta1/{WORKLOADS}/a", {"spec": {"compositePodGroupTemplates": [levels(1)]}})
+    assert "spec.compositePodGroupTemplates: Invalid value" in refused["message"]
+    older = {"metadata": {"name": "w"}, "spec": spec}
+    stored = await api_of("1.36")("POST", f"{GROUPS}/v1alpha2/{WORKLOADS}", older)
+    assert "compositePodGroupTemplates" not in stored["spec"]
+
+
+async def test_the_size_of_a_gang_is_all_that_changes_in_templates() -> None:
+    api = api_of("1.37")
+    path = f"{GROUPS}/v1beta1/{WORKLOADS}"
+    await api("POST", path, {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": [LEAF]}})
+    merge = partial(api, "PATCH", f"{path}/w", content_type="application/merge-patch+json")
+    larger = {**LEAF, "schedulingPolicy": {"gang": {"minCount": 9}}}
+    changed = await merge({"spec": {"podGroupTemplates": [larger]}})
+    assert changed["spec"]["podGroupTemplates"] == [larger]
+    for templates in ([], [LEAF, {**LEAF, "name": "more"}], [{**LEAF, "disruptionMode": {"single": {}}}]):
+        refused = await merge({"spec": {"podGroupTemplates": templates}}, expect=422)
+        assert "spec" in refused["message"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({}, "spec: Invalid value: null: must specify one of: `compositePodGroupTemplates`, `podGroupTemplates`"),
+        (
+            {"podGroupTemplates": [LEAF], "compositePodGroupTemplates": [levels(1)]},
+            "spec: Invalid value: null: must specify exactly one of",
+        ),
+        ({"compositePodGroupTemplates": [levels(4)]}, "maximum template hierarchy depth is 4"),
+        ({"compositePodGroupTemplates": [levels(20)]}, "maximum template hierarchy depth is 4"),
+        (
+            {"compositePodGroupTemplates": [template("a")]},
+            'spec.compositePodGroupTemplates[0]: Invalid value: "a": must have at least one child',
+        ),
+        (
+            {"compositePodGroupTemplates": [template("leaf", podGroupTemplates=[LEAF])]},
+            'spec.compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "leaf"',
+        ),
+        ({"podGroupTemplates": [LEAF, LEAF]}, 'spec.podGroupTemplates[1].name: Duplicate value: "leaf"'),
+        ({"podGroupTemplates": [{**LEAF, "name": ""}]}, "spec.podGroupTemplates[0].name: Required value"),
+        ({"podGroupTemplates": [{**LEAF, "name": "A.b"}]}, "spec.podGroupTemplates[0].name: Invalid value"),
+        (
+            {"podGroupTemplates": [{**LEAF, "name": f"l{number}"} for number in range(9)]},
+            "spec.podGroupTemplates: Too many: 9: must have at most 8 items",
+        ),
+        (
+            {"podGroupTemplates": [{**LEAF, "schedulingPolicy": {"gang": {"minCount": 0}}}]},
+            "spec.podGroupTemplates[0].schedulingPolicy.gang.minCount: Invalid value: 0",
+        ),
+        (
+            {"podGroupTemplates": [{**LEAF, "disruptionMode": {"all": {}, "single": {}}}]},
+            "spec.podGroupTemplates[0].disruptionMode",
+        ),
+        (
+            {"podGroupTemplates": [LEAF, {**LEAF, "name": "other", "priorityClassName": "high"}]},
+            "spec: Invalid value: null: detected multiple priority configurations",
+        ),
+        (
+            {"compositePodGroupTemplates": [template("a", priority=1, podGroupTemplates=[LEAF])]},
+            "all priority and priorityClassName values must be identical, detected multiple values",
+        ),
+        (
+            {"compositePodGroupTemplates": [template("a", preemptionPolicy="No", podGroupTemplates=[LEAF])]},
+            "spec.compositePodGroupTemplates[0].preemptionPolicy: Unsupported value",
+        ),
+    ],
+)
+async def test_wrong_templates_of_workloads_are_refused(spec: Json, text: str) -> None:
+    made = {"metadata": {"name": "w"}, "spec": spec}
+    refused = await api_of("1.37")("POST", f"{GROUPS}/v1beta1/{WORKLOADS}", made, expect=422)
+    assert text in refused["message"]

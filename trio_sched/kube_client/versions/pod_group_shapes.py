@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from trio_sched.kube_client.versions.device_shapes import Json, changed
 
+_MAX_LEVELS: Final = 4
+"""Levels of templates that a server takes."""
 _SCHEDULED: Final = "PodGroupScheduled"
 _INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 _MODES: Final[Mapping[str, str]] = {"single": "Pod", "all": "PodGroup"}
@@ -33,14 +35,17 @@ def group_to_v1beta1(group: Json) -> Json:
 
 def workload_from_v1beta1(workload: Json) -> Json:
     """A Workload."""
+    return changed(workload, ("spec",), _templates_from_v1beta1)
 
-    def change(spec: Json) -> Json:
-        templates = spec.get("podGroupTemplates")
-        if not isinstance(templates, list):
-            return spec
-        return {**spec, "podGroupTemplates": [_mode_from(one) if isinstance(one, dict) else one for one in templates]}
 
-    return changed(workload, ("spec",), change)
+def _templates_from_v1beta1(part: Json, levels: int = _MAX_LEVELS) -> Json:
+    groups, trees = part.get("podGroupTemplates"), part.get("compositePodGroupTemplates")
+    if isinstance(groups, list):
+        part = {**part, "podGroupTemplates": [_mode_from(one) if isinstance(one, dict) else one for one in groups]}
+    if isinstance(trees, list) and levels:
+        inner = [_templates_from_v1beta1(one, levels - 1) if isinstance(one, dict) else one for one in trees]
+        part = {**part, "compositePodGroupTemplates": inner}
+    return part
 
 
 def _spec_from_v1beta1(spec: Json) -> Json:

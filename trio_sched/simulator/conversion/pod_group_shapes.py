@@ -1,15 +1,18 @@
 """Pod groups and workloads of 1.37 (``v1beta1`` and ``v1alpha3``, which are alike) as they are stored.
 
-That is as in ``v1alpha2``, with further fields of pod groups. Templates of composite pod groups are not stored.
+That is as in ``v1alpha2``, with further fields of pod groups, and templates of composite pod groups in workloads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from trio_sched.simulator.conversion.parts import changed_items, changed_part, without
 from trio_sched.simulator.raw_objects import Json
 
+_MAX_LEVELS: Final = 4
+"""Levels of templates that a server takes; what is below is refused, and stays as it is."""
 _MODES: Final = {"single": "Pod", "all": "PodGroup"}
 _FIELDS: Final = {mode: name for name, mode in _MODES.items()}
 
@@ -50,7 +53,19 @@ def _group_from_stored(spec: Json) -> Json:
     return {**shown, "workloadRef": reference}
 
 
+def in_all_templates(change: Callable[[Json], Json], levels: int = _MAX_LEVELS) -> Callable[[Json], Json]:
+    """A function that applies *change* to the templates of pod groups in a part of a workload, on all *levels*."""
+
+    def reshape(part: Json) -> Json:
+        part = changed_items(change, "podGroupTemplates")(part)
+        return (
+            changed_items(in_all_templates(change, levels - 1), "compositePodGroupTemplates")(part) if levels else part
+        )
+
+    return reshape
+
+
 group_to_stored = changed_part(_group_to_stored, "spec")
 group_from_stored = changed_part(_group_from_stored, "spec")
-workload_to_stored = changed_items(_mode_to_stored, "spec", "podGroupTemplates")
-workload_from_stored = changed_items(_mode_from_stored, "spec", "podGroupTemplates")
+workload_to_stored = changed_part(in_all_templates(_mode_to_stored), "spec")
+workload_from_stored = changed_part(in_all_templates(_mode_from_stored), "spec")

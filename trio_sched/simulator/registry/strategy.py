@@ -19,6 +19,7 @@ from trio_sched.simulator.validation import (
     pod_groups,
     policies,
     storage,
+    workload_templates,
     workloads,
     workloads_of_1_35,
 )
@@ -260,12 +261,17 @@ _OF_1_37 = evolve(
     admit=admission.admit_pod_group_with_policy,
     change_problems=pod_groups.resizable_pod_group_changes,
 )
+_WORKLOAD_OF_1_37 = Strategy(
+    problems=workload_templates.workload_problems, change_problems=workload_templates.workload_changes
+)
 _IN_VERSIONS = {
     ("scheduling.k8s.io/v1alpha1", "Workload"): Strategy(
         problems=workloads_of_1_35.workload_problems, change_problems=workloads_of_1_35.workload_changes
     ),
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): _OF_1_37,
     ("scheduling.k8s.io/v1beta1", "PodGroup"): _OF_1_37,
+    ("scheduling.k8s.io/v1alpha3", "Workload"): _WORKLOAD_OF_1_37,
+    ("scheduling.k8s.io/v1beta1", "Workload"): _WORKLOAD_OF_1_37,
 }
 """Where the rules depend on the version that a request is about."""
 

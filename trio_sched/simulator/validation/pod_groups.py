@@ -11,21 +11,21 @@ from trio_sched.simulator.validation.meta.field_problems import (
     unsupported,
 )
 
-_MODES: Final = ("Pod", "PodGroup")
+MODES: Final = ("Pod", "PodGroup")
+"""How the pods of a pod group can be disrupted, as it is stored."""
 _PRIORITY: Final = ("priorityClassName", "priority")
 _SINCE_1_37: Final = ("parentCompositePodGroupName", "preemptionPolicy")
-_GANG: Final = "spec.schedulingPolicy.gang"
 _POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 
 def pod_group_problems(fields: Json) -> list[FieldProblem]:
     """What is wrong with a new pod group."""
     spec = fields["spec"]
-    problems = _policy_problems(spec, "minCount")
+    problems = policy_problems(spec, "spec", "minCount")
     if not problems or _has_policy(spec):
-        if spec["disruptionMode"] not in _MODES:
-            problems.append(unsupported("spec.disruptionMode", spec["disruptionMode"], _MODES))
-        problems += _preemption_problems(spec)
+        if spec["disruptionMode"] not in MODES:
+            problems.append(unsupported("spec.disruptionMode", spec["disruptionMode"], MODES))
+        problems += preemption_problems(spec, "spec")
     return problems
 
 
@@ -33,14 +33,19 @@ def composite_pod_group_problems(fields: Json) -> list[FieldProblem]:
     """What is wrong with a new composite pod group; servers do not look at the tree that it is in."""
     spec = fields.get("spec") or {}
     problems = [] if isinstance(spec.get("workloadRef"), dict) else [required("spec.workloadRef")]
-    problems += _policy_problems(spec, "minGroupCount")
-    mode = spec.get("disruptionMode")
+    return problems + composite_problems(spec, "spec")
+
+
+def composite_problems(part: Json, path: str) -> list[FieldProblem]:
+    """What is wrong with the fields at *path* that a composite pod group and a template for one have in common."""
+    problems = policy_problems(part, path, "minGroupCount")
+    mode = part.get("disruptionMode")
     if isinstance(mode, dict) and len({"single", "all"} & mode.keys()) != 1:
-        problems.append(bad_value("spec.disruptionMode", mode, "must specify exactly one of: `all`, `single`"))
-    constraints = (spec.get("schedulingConstraints") or {}).get("topology") or ()
+        problems.append(bad_value(f"{path}.disruptionMode", mode, "must specify exactly one of: `all`, `single`"))
+    constraints = (part.get("schedulingConstraints") or {}).get("topology") or ()
     if len(constraints) > 1:
-        problems.append(too_many("spec.schedulingConstraints.topology", len(constraints), 1))
-    return problems + _preemption_problems(spec)
+        problems.append(too_many(f"{path}.schedulingConstraints.topology", len(constraints), 1))
+    return problems + preemption_problems(part, path)
 
 
 def composite_pod_group_changes(old: Json, new: Json) -> list[FieldProblem]:
@@ -55,13 +60,15 @@ def _has_policy(spec: Json) -> bool:
     return isinstance(policy, dict) and bool({"basic", "gang"} & policy.keys())
 
 
-def _policy_problems(spec: Json, count_name: str) -> list[FieldProblem]:
-    if not _has_policy(spec):
-        return [required("spec.schedulingPolicy", "must specify one of: `basic`, `gang`")]
-    policy, problems = spec["schedulingPolicy"], []
+def policy_problems(part: Json, path: str, count_name: str) -> list[FieldProblem]:
+    """What is wrong with the scheduling policy of *part*, a group or a template for one at *path*."""
+    path = f"{path}.schedulingPolicy"
+    if not _has_policy(part):
+        return [required(path, "must specify one of: `basic`, `gang`")]
+    policy, problems = part["schedulingPolicy"], []
     if {"basic", "gang"} <= policy.keys():
-        problems.append(bad_value("spec.schedulingPolicy", policy, "must specify exactly one of: `basic`, `gang`"))
-    count, path = (policy.get("gang") or {}).get(count_name) if "gang" in policy else 1, f"{_GANG}.{count_name}"
+        problems.append(bad_value(path, policy, "must specify exactly one of: `basic`, `gang`"))
+    count, path = (policy.get("gang") or {}).get(count_name) if "gang" in policy else 1, f"{path}.gang.{count_name}"
     if count is None:
         problems.append(required(path))
     elif not isinstance(count, int) or count < 1:
@@ -69,9 +76,10 @@ def _policy_problems(spec: Json, count_name: str) -> list[FieldProblem]:
     return problems
 
 
-def _preemption_problems(spec: Json) -> list[FieldProblem]:
-    policy = spec.get("preemptionPolicy")
-    return [] if policy in (None, *_POLICIES) else [unsupported("spec.preemptionPolicy", policy, _POLICIES)]
+def preemption_problems(part: Json, path: str) -> list[FieldProblem]:
+    """What is wrong with the preemption policy of *part*, a group or a template for one at *path*."""
+    policy = part.get("preemptionPolicy")
+    return [] if policy in (None, *_POLICIES) else [unsupported(f"{path}.preemptionPolicy", policy, _POLICIES)]
 
 
 def _changed(before: Json, after: Json, names: tuple[str, ...]) -> list[FieldProblem]:

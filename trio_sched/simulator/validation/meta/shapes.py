@@ -4,6 +4,8 @@
 patches merge the key of their items and the strategy, then how server-side apply takes it. ``contrib/api_shapes``
 writes it from a tree of Kubernetes 1.36. ``shapes_1_37.json`` has what came with 1.37, which older servers do not know.
 ``shapes_by_hand.json`` has what neither tree has: kinds of 1.35 that 1.36 dropped, and fields that are only stored.
+Templates of composite pod groups contain others; there they have a message per level, down to the last one allowed, so
+that objects of any depth are read in a bounded number of steps.
 
 Nearly all objects are right, so they are first converted to structs that msgspec makes of the table, in C; only what
 that refuses is walked through for messages.
