@@ -24,7 +24,7 @@ class Case:
         self.problem: Callable[[Pod], KubeClientError | None] = lambda _pod: None
         self.outcomes: dict[str, Status | None] = {}
         self.gang = GangBinding(
-            missing=lambda: self.needed,
+            may_bind=lambda left: left if len(left) >= self.needed else frozenset(),
             is_assumed=lambda uid: uid not in self.gone,
             nominate=self.nominate,
             reject=lambda uid, _message: self.rejected.append(uid),

@@ -6,9 +6,11 @@ from typing import Any, Final
 import pytest
 import trio
 from gangs import cluster_of, condition_of, member
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
+from trio_sched.plugin_api import CycleState, Pod, Status, failure, hookimpl
 from trio_sched.testing import composite_pod_group, node, pod, pod_group
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
@@ -233,3 +235,38 @@ async def test_without_the_gate_parents_are_not_looked_at(autojump_clock: MockCl
         await create_group(cluster, "a", "nowhere")
         await trio.sleep(10)
         assert bound(cluster) == {"a"}
+
+
+class FailsLate(PluginBase):
+    """Fails before the bind of the pods that are named so."""
+
+    name = "FailsLate"
+
+    @hookimpl
+    async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        await trio.sleep(1)
+        return failure("not ready") if pod.name == "b-0" else None
+
+
+@pytest.mark.parametrize(("needed", "expected"), [(2, set()), (1, {"a"}), (None, {"a"})])
+async def test_a_tree_is_bound_as_a_whole_if_a_pod_of_it_fails_before_the_bind(
+    needed: int | None, expected: set[str], autojump_clock: MockClock
+) -> None:
+    async with cluster_with(2, plugins=[FailsLate]) as cluster:
+        await cluster.create(composite_pod_group("top", min_group_count=needed))
+        for name in ("a", "b"):
+            await create_group(cluster, name, "top")
+        await trio.sleep(5)
+        assert bound(cluster) == expected
+
+
+async def test_groups_below_the_groups_that_need_each_other_are_bound_with_them(autojump_clock: MockClock) -> None:
+    """The left side needs both of its groups, of which one fails; the tree needs one side."""
+    async with cluster_with(4, plugins=[FailsLate]) as cluster:
+        await cluster.create(composite_pod_group("top", min_group_count=1))
+        for side in ("left", "right"):
+            await cluster.create(composite_pod_group(side, parent="top", min_group_count=2))
+        for name, side in (("a", "left"), ("b", "left"), ("c", "right"), ("d", "right")):
+            await create_group(cluster, name, side)
+        await trio.sleep(5)
+        assert bound(cluster) == {"c", "d"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import trio
 from attrs import define
 
@@ -14,6 +12,7 @@ from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.evaluation.decision import SchedulingFailure
+from trio_sched.engine.pod_groups.binding_units import MayBind
 from trio_sched.engine.pod_groups.pod_group_results import PodToBind
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
@@ -30,21 +29,21 @@ class GroupBinder:
     waiting: WaitingPods
     status_writer: PodStatusWriter
 
-    def bind(self, to_bind: list[PodToBind], nursery: trio.Nursery, *, missing: Callable[[], int] | None) -> bool:
-        """Begin to bind the pods of a group.
+    def bind(self, to_bind: list[PodToBind], nursery: trio.Nursery, *, may_bind: MayBind | None) -> bool:
+        """Begin to bind the pods of a unit.
 
         Args:
             to_bind: the pods.
             nursery: runs the binding cycles.
-            missing: how many pods a gang needs besides those that are bound; None: the group is no gang.
+            may_bind: see `BindingUnit.may_bind`.
 
         Returns:
             Whether all have begun; the others are requeued.
         """
         gang, all_begin = None, True
-        if missing is not None:
+        if may_bind is not None:
             gang = GangBinding(
-                missing=missing,
+                may_bind=may_bind,
                 is_assumed=self.scheduler.cache.is_assumed,
                 nominate=self._nominate,
                 reject=self._reject_waiting,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -32,6 +32,7 @@ from trio_sched.engine.group_forest import is_composite
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.plugin_times import ObserveCall
 from trio_sched.engine.pod_group_state import GroupMembers
+from trio_sched.engine.pod_groups.binding_units import BindingUnit, BindingUnits
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
 from trio_sched.engine.pod_groups.group_checks import GroupCheck
@@ -280,7 +281,7 @@ class SchedulePodGroups:
     def _submit(self, cycle: PodGroupCycle, parts: list[GroupPart], result: GroupResult, nursery: trio.Nursery) -> bool:
         """Let follow for each pod what has to; whether some are being bound, and all that were to be."""
         now = trio.current_time()
-        to_bind: list[tuple[str, list[PodToBind]]] = []
+        to_bind: dict[str, list[PodToBind]] = {}
         to_requeue: list[PodToRequeue] = []
         for part in parts:
             of_group: list[PodToBind] = []
@@ -293,33 +294,42 @@ class SchedulePodGroups:
                     of_group.append(outcome)
             if part.result.status is None:
                 self.places.holds.release(part.key, now)
-                to_bind.append((part.key, of_group))
-        if any(len(pods) < self._missing(key) for key, pods in to_bind):  # too many of a gang are gone
-            refused = SchedulingFailure(group_unschedulable())
-            to_requeue += [PodToRequeue(one.info, refused) for _key, pods in to_bind for one in pods]
-            to_bind = []
-        begun = [self._bind(key, pods, nursery) for key, pods in to_bind]
+                to_bind[part.key] = of_group
+        begun: list[bool] = []
+        for unit in self._units(cycle, to_bind):
+            allowed, others = unit.split()
+            if allowed:
+                begun.append(self.binder.bind(allowed, nursery, may_bind=unit.may_bind))
+            if others:  # too many are gone
+                begun.append(False)
+                refused = SchedulingFailure(group_unschedulable())
+                to_requeue += [PodToRequeue(one.info, refused) for one in others]
         if result.status is not None and result.status.is_rejected and not result.waiting_on_preemption:
             to_requeue = self._holding_places(cycle, result, to_requeue, now)
         failures = max((info.failure_count for info in cycle.infos), default=0)
         for one in to_requeue:
             self._back_off_together(one, failures)
             self.failure_handler.handle(one.info, one.outcome)
-        return all(begun) and any(pods for _key, pods in to_bind)
+        return bool(begun) and all(begun)
 
     def _is_gone(self, info: QueuedPodInfo) -> bool:
         """Whether the pod was deleted, or got a node, while a step of the attempt was taken."""
         known = self.scheduler.cache.unassigned.get(info.key)
         return known is None or known.uid != info.uid or known.metadata.deletion_timestamp is not None
 
-    def _missing(self, key: str) -> int:
-        """How many pods the gang called *key* needs besides those that are bound."""
-        needed, group = self.min_count(key), self.scheduler.cache.groups.get(key)
-        return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
+    def _units(self, cycle: PodGroupCycle, to_bind: dict[str, list[PodToBind]]) -> Iterator[BindingUnit]:
+        """The pods that are bound together."""
+        units = BindingUnits(
+            to_bind=to_bind,
+            min_count=self.min_count,
+            bound_count=self._bound_count,
+            schedules_gangs=GANG_PLUGIN in cycle.profile.plugins,
+        )
+        return units.of(cycle)
 
-    def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> bool:
-        is_gang = self.min_count(key) is not None
-        return self.binder.bind(to_bind, nursery, missing=(lambda: self._missing(key)) if is_gang else None)
+    def _bound_count(self, key: str) -> int:
+        group = self.scheduler.cache.groups.get(key)
+        return 0 if group is None else len(group.assigned)
 
     # --- gangs that wait --------------------------------------------------------------------------------------------
 

@@ -1,4 +1,6 @@
-"""The binds of one attempt of a gang: none begins before all of its pods are ready, and enough of them for the gang.
+"""The binds of one attempt of a gang, or of a tree of gangs: none begins before each pod is ready or has failed.
+
+Then all are bound of which enough are left: for their gang, and of gangs for the tree.
 
 Before the first bind, the place of each pod is written into its status as a nomination. If this process ends between
 two binds, the next leader knows the places of the pods that are left, and other pods leave these free.
@@ -12,6 +14,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS
+from trio_sched.engine.pod_groups.binding_units import MayBind
 from trio_sched.engine.pod_groups.pod_group_results import group_unschedulable
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.objects.pod import Pod
@@ -22,10 +25,9 @@ OTHERS_FAILED = "too few of its pods could be bound"
 
 @define(eq=False, kw_only=True)
 class GangBinding:
-    """Waits until every pod of the attempt is ready or has failed, and lets all bind, or none."""
+    """Waits until every pod of the attempt is ready or has failed, and lets all bind of which enough are left."""
 
-    missing: Callable[[], int]
-    """How many pods the gang needs besides those that are bound."""
+    may_bind: MayBind
     is_assumed: Callable[[str], bool]
     """Whether the pod with this UID is still assumed on its node."""
     nominate: Callable[[Pod, str], Awaitable[None]]
@@ -37,7 +39,9 @@ class GangBinding:
     _all_here: trio.Event = field(factory=trio.Event)
     _decided: trio.Event = field(factory=trio.Event)
     _is_deciding: bool = False
-    _refusal: Status | None = None
+    _refusal: Status = field(factory=lambda: group_unschedulable("binding was given up"))
+    """Why those that are not allowed are not bound."""
+    _allowed: frozenset[str] = frozenset()
 
     def expect(self, uid: str) -> None:
         """The pod with this UID is going to be ready, or to fail."""
@@ -47,9 +51,8 @@ class GangBinding:
         """The pod is not going to be bound."""
         self._pending.discard(uid)
         self._ready.pop(uid, None)
-        if len(self._pending) + len(self._ready) < self.missing():
-            for other in list(self._pending):
-                self.reject(other, f"pod group is unschedulable, {OTHERS_FAILED}")
+        for other in self._pending - self.may_bind(frozenset(self._pending | self._ready.keys())):
+            self.reject(other, f"pod group is unschedulable, {OTHERS_FAILED}")
         if not self._pending:
             self._all_here.set()
 
@@ -63,24 +66,22 @@ class GangBinding:
         if not self._is_deciding:
             self._is_deciding = True
             try:
-                self._refusal = group_unschedulable("binding was given up")  # unless it is decided
-                self._refusal = await self._decide()
+                await self._decide()
             finally:
                 self._decided.set()
         await self._decided.wait()
-        return self._refusal
+        return None if pod.uid in self._allowed else self._refusal
 
-    async def _decide(self) -> Status | None:
+    async def _decide(self) -> None:
         for uid in [uid for uid in self._ready if not self.is_assumed(uid)]:  # deleted while it waited
             del self._ready[uid]
-        if len(self._ready) < self.missing():
-            return group_unschedulable(OTHERS_FAILED)
-        problem = await self._nominate_all()
-        if problem is not None:
-            return problem
-        return None if len(self._ready) >= self.missing() else group_unschedulable(OTHERS_FAILED)
+        allowed = self.may_bind(frozenset(self._ready))
+        problem = await self._nominate_all(allowed)
+        self._refusal = problem or group_unschedulable(OTHERS_FAILED)
+        if problem is None:
+            self._allowed = self.may_bind(allowed & self._ready.keys())
 
-    async def _nominate_all(self) -> Status | None:
+    async def _nominate_all(self, allowed: frozenset[str]) -> Status | None:
         problems: list[KubeClientError] = []
         limiter = trio.CapacityLimiter(MAX_PARALLEL_BINDS)
 
@@ -94,6 +95,7 @@ class GangBinding:
                     problems.append(problem)
 
         async with trio.open_nursery() as nursery:
-            for pod, node_name in list(self._ready.values()):
-                nursery.start_soon(nominate, pod, node_name)
+            for uid, (pod, node_name) in list(self._ready.items()):
+                if uid in allowed:
+                    nursery.start_soon(nominate, pod, node_name)
         return failure(problems[0]) if problems else None
