@@ -159,11 +159,19 @@ def _class(source: _Source, node: ast.ClassDef) -> Class:
     return Class(node.name, bases, text, tuple(public.values()), made)
 
 
+_WITH_HIDDEN_BASES: Final = (
+    "trio_sched.testing",
+    "trio_sched.objects.metadata",
+    "trio_sched.objects.pod_groups.pod_group",
+)
+"""Modules with classes that only others are made of."""
+
+
 def _hidden_bases(source: _Source, node: ast.ClassDef) -> Iterator[ast.ClassDef]:
     for base in node.bases:
         name = ast.unparse(base).partition("[")[0]
         module = source.imports.get(name, source.module if name in source.nodes else "")
-        if not module.startswith(("trio_sched.testing", "trio_sched.objects.metadata")):
+        if not module.startswith(_WITH_HIDDEN_BASES):
             continue
         found = _source(module)
         definition = found.nodes[name][-1]

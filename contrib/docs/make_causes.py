@@ -51,6 +51,10 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "GangIncomplete": "The gang has fewer pods than it needs to start.",
         "GangDoesNotFit": "Each pod of the group fits by itself, but not as many at once as it needs.",
         "GangDoesNotFitInPlacement": "The same, where all of them have to be in one domain of the group's topology.",
+        "TreeNotWhole": "The tree that the pod's group is in lacks a parent, has a circle or too many levels.",
+        "TreeIncomplete": "Too few child groups of a composite group have the pods that they need to start.",
+        "TreeDoesNotFit": "The group fits by itself, but not as many groups of its tree at once as it needs.",
+        "TreeDoesNotFitInPlacement": "The same, where all of them have to be in one domain of the tree's topology.",
         "TakenByPodGroup": "It fits by itself, but other pods of its group come first and leave it no node.",
     },
     "Volumes": {

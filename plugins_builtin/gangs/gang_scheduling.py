@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -98,8 +98,7 @@ class GangScheduling:
         group = tree.group
         if isinstance(group, CompositePodGroup):
             return sum(map(self._has_enough_pods, tree.children)) >= _needed(group)
-        state = self._handle.pod_group_state(group.namespace, group.name)
-        return state is not None and state.pod_count >= _needed(group)
+        return self._pod_count(group) >= _needed(group)
 
     @hookimpl
     def placement_feasible(self, group: PodGroupInfo, progress: PlacementProgress) -> Status | None:
@@ -152,8 +151,7 @@ class GangScheduling:
         if group is None:
             yield _missing_group(pod.namespace, name)
             return
-        members = self._handle.pod_group_state(pod.namespace, name)
-        count = 0 if members is None else members.pod_count
+        count = self._pod_count(group)
         if group.min_count is not None and count < group.min_count:
             yield Clause(
                 reason="GangIncomplete",
@@ -161,6 +159,32 @@ class GangScheduling:
                 cause=f"the gang {name} needs {group.min_count} pods, and there are {count}",
                 changes=partial(self._smaller_gang, group, count),
             )
+        elif self._has_trees and group.spec.parent_composite_pod_group_name:
+            tree = self._handle.pod_group_tree(group.namespace, group.name)
+            if isinstance(tree, Status):
+                yield Clause(reason="TreeNotWhole", title=f"tree of the pod group {name}", cause=tree.message)
+            else:
+                yield from self._missing_in(tree)
+
+    def _missing_in(self, tree: PodGroupTree) -> Iterator[Clause]:
+        """What a composite group at the top of *tree* lacks of child groups with enough pods."""
+        if self._has_enough_pods(tree):
+            return
+        needed, ready = _needed(tree.group), sum(map(self._has_enough_pods, tree.children))
+        name = tree.group.name
+        yield Clause(
+            reason="TreeIncomplete",
+            title=f"{needed} child groups of the tree {name}",
+            cause=f"the composite group {name} needs {needed} child groups with enough pods, and {ready} have enough",
+            details=lambda: [self._lack_of(one) for one in tree.leaves if self._pod_count(one) < _needed(one)],
+        )
+
+    def _lack_of(self, group: PodGroup) -> str:
+        return f"pod group {group.name}: {self._pod_count(group)} of {_needed(group)} pods"
+
+    def _pod_count(self, group: PodGroup) -> int:
+        state = self._handle.pod_group_state(group.namespace, group.name)
+        return 0 if state is None else state.pod_count
 
     def _smaller_gang(self, group: PodGroup, count: int, _nodes: BoolArray) -> Iterable[Change]:
         yield smaller_gang(group, count, recreated=not self._smaller_gangs_are_tried)

@@ -1,24 +1,14 @@
 """Pods of gangs that fit one by one and not at once: the cause, and changes with which the whole gang runs."""
 
-import json
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
+from explained import explained, racks, titles
 
 from contrib.scenarios.manifests import NAMESPACE, Json, node, pod
-from trio_sched.cli.options.simulation_options import settings_of
-from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.explanation import pod_groups
-from trio_sched.simulation.asked_pods import Name
-from trio_sched.simulation.cluster_files import ClusterFiles
-from trio_sched.simulation.explaining import Question, explain_manifests
 
-GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 GROUP = "scheduling.k8s.io/v1alpha2"
 
 
@@ -38,26 +28,6 @@ def gang(minimum: int | None = 4, *, topology: str = "") -> Json:
 def members(count: int, cpu: str = "3", **more: Any) -> list[Json]:
     group = {"podGroupName": "train"}
     return [pod(f"t{i}", requests={"cpu": cpu}, schedulingGroup=group, **more) for i in range(count)]
-
-
-def racks(count: int, each: int = 2) -> list[Json]:
-    return [node(f"n{i}", labels={"rack": f"r{i // each}"}) for i in range(count * each)]
-
-
-def explained(
-    objects: list[Json], folder: Path, name: str = "t0", *, gates: str = GATES, flags: Sequence[str] = ()
-) -> dict[str, Any]:
-    file = folder / "cluster.json"
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    manifests = ClusterFiles(files=(file,)).load_dumped(pytest.fail, lambda _what: None)
-    settings = settings_of(None, gates, PluginSelection(), flags)
-    question = Question(settings=settings, names=[Name.read(name, NAMESPACE)])
-    (answer,) = trio.run(explain_manifests, question, manifests, NOW, pytest.fail).answers
-    return answer.explanation
-
-
-def titles(data: dict[str, Any]) -> list[str]:
-    return [one["title"] for one in data["remedies"]]
 
 
 def test_the_placement_in_which_most_fit_is_named_and_what_the_next_pod_lacks(tmp_path: Path) -> None:

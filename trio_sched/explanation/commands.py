@@ -23,6 +23,7 @@ API_VERSIONS: Final[Mapping[str, str]] = {
     "CSIDriver": "storage.k8s.io/v1",
     "CSINode": "storage.k8s.io/v1",
     "CSIStorageCapacity": "storage.k8s.io/v1",
+    "CompositePodGroup": "scheduling.k8s.io/v1alpha3",
     "DeviceClass": "resource.k8s.io/v1",
     "Namespace": "v1",
     "PersistentVolume": "v1",

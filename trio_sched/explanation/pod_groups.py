@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, field, frozen
 from msgspec import structs
 
+from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
 from trio_sched.engine.pod_groups.group_steps import in_order
+from trio_sched.engine.pod_groups.group_tree_cycle import GroupTreeCycle, cycle_of
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
-from trio_sched.engine.pod_groups.pod_group_explanation import explain, lacking_resources
-from trio_sched.engine.pod_groups.pod_group_results import GroupResult
+from trio_sched.engine.pod_groups.pod_group_explanation import (
+    explain,
+    explain_tree,
+    fitting_children,
+    lacking_resources,
+)
+from trio_sched.engine.pod_groups.pod_group_results import GroupResult, TreeResult
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.analysis import FailingClause, clause_without_hook
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.clauses import Change, Clause, Edit, smaller_gang
-from trio_sched.plugin_api.pod_groups import PodGroupInfo
+from trio_sched.plugin_api.pod_groups import MAX_LEVELS, PodGroupInfo, PodGroupTree
 from trio_sched.plugin_api.smaller_requests import smaller_request
 
 _KIND: Final = "PodGroup"
+_COMPOSITE: Final = "CompositePodGroup"
 _MOST_DECISIONS: Final = 3000
 """Decisions on pods of groups for one explanation: a gang of 300 is tried ten times, if it has one placement."""
 _IN_BYTES: Final = frozenset({"memory", "ephemeral-storage"})
@@ -41,20 +50,28 @@ class TooManyDecisions(Exception):
 
 
 @frozen(kw_only=True)
+class FailingGroup:
+    """The group whose requirement is not met: that of the pod, or a composite group above it."""
+
+    group: AnyGroup | None
+    result: GroupResult
+    members: int
+    """How many pods, or child groups, were tried."""
+
+
+@frozen(kw_only=True)
 class GroupOutcome:
-    """What is decided about the group."""
+    """What is decided about the group, or the tree that it is in."""
 
     result: GroupResult
-    pods: tuple[Pod, ...]
-    """Those that were tried, in this order."""
+    nodes: Mapping[str, str]
+    """UID → node, of the pods that would be bound."""
+    failing: FailingGroup | None
+    """Why the group is not scheduled; None if it is."""
 
     def node_of(self, pod: Pod) -> str:
         """The node that *pod* would get; empty if it would get none."""
-        if self.result.status is not None:
-            return ""
-        return next(
-            (one.placed.node_name for one in self.result.pods if one.info.uid == pod.uid and one.placed is not None), ""
-        )
+        return self.nodes.get(pod.uid, "")
 
 
 @define(eq=False)
@@ -81,8 +98,24 @@ class PodGroupOfPod:
     @property
     def is_all_or_nothing(self) -> bool:
         """Whether its pods are scheduled only if others are, or only beside these."""
-        group = self.group()
-        return self.is_scheduled and group is not None and (group.min_count is not None or bool(group.topology_key))
+        return self.is_scheduled and any(_is_gang(one) or one.topology_key for one in self._with_parents())
+
+    def _with_parents(self) -> Iterator[AnyGroup]:
+        """The group, and the groups above it."""
+        group: AnyGroup | None = self.group()
+        for _level in range(MAX_LEVELS):
+            if group is None:
+                return
+            yield group
+            name = group.spec.parent_composite_pod_group_name
+            group = self._composite(name) if name and self.scheduler.forest is not None else None
+
+    def _composite(self, name: str) -> CompositePodGroup | None:
+        cache = self.scheduler.object_cache
+        if _COMPOSITE not in cache.kinds:
+            return None
+        found: CompositePodGroup | None = cache.get(_COMPOSITE, name, self.pod.namespace)
+        return found
 
     def _members(self) -> Mapping[str, Pod] | None:
         groups, key = self.scheduler.cache.groups, self.pod.group_key
@@ -97,11 +130,23 @@ class PodGroupOfPod:
         found: PodGroup | None = cache.get(_KIND, key.partition("/")[2], self.pod.namespace)
         return found
 
-    def waiting(self) -> list[Pod]:
+    def waiting_members(self) -> list[Pod]:
         """Its pods that have no node, with the one in question, in the order in which they came."""
-        pods = self._members() or {}
+        return self._waiting(self._members() or {})
+
+    def _waiting(self, pods: Mapping[str, Pod]) -> list[Pod]:
         nodes = self.scheduler.cache.get
         return [self.pod if uid == self.pod.uid else one for uid, one in pods.items() if nodes(uid) is None]
+
+    def _waiting_in(self, tree: PodGroupTree) -> list[Pod]:
+        groups = (self.scheduler.cache.groups.get(f"{leaf.namespace}/{leaf.name}") for leaf in tree.leaves)
+        return [one for group in groups if group is not None for one in self._waiting(group.pods)]
+
+    def _tree(self) -> PodGroupTree | None:
+        """The tree that the group is in; None if it is in none, or in one that is not whole."""
+        forest, key = self.scheduler.forest, self.pod.group_key
+        tree = None if forest is None or key is None else forest.tree_of(key)
+        return tree if isinstance(tree, PodGroupTree) and tree.children else None
 
     def decide(self, pods: Mapping[str, Pod]) -> GroupOutcome:
         """What is decided about the group as things stand.
@@ -112,7 +157,9 @@ class PodGroupOfPod:
         Raises:
             TooManyDecisions: more were needed for all that was tried than is sensible.
         """
-        members = [pods.get(one.uid, one) for one in self.waiting()]
+        tree = self._tree()
+        waiting = self.waiting_members() if tree is None else self._waiting_in(tree)
+        members = [pods.get(one.uid, one) for one in waiting]
         tried = [one for one in members if one.uid == self.pod.uid or self._is_tried(one)]
         if self._left < len(tried):
             self.is_exhausted = True
@@ -120,15 +167,18 @@ class PodGroupOfPod:
         scheduler, key = self.scheduler, self.pod.group_key
         assert key is not None
         infos = in_order(QueuedPodInfo(one, 0.0) for one in tried)
-        namespace, _slash, name = key.partition("/")
-        cycle = PodGroupCycle(
-            scheduler=scheduler,
-            profile=scheduler.profiles[self.pod.scheduler_name],
-            infos=infos,
-            group=PodGroupInfo(namespace, name, tuple(info.pod for info in infos)),
-            by_placement=True,  # without the gate no plugin names placements
-            tries_all=True,
-        )
+        options: dict[str, Any] = {
+            "scheduler": scheduler,
+            "profile": scheduler.profiles[self.pod.scheduler_name],
+            "by_placement": True,  # without the gate no plugin names placements
+            "tries_all": True,
+        }
+        if tree is None:
+            namespace, _slash, name = key.partition("/")
+            group = PodGroupInfo(namespace, name, tuple(info.pod for info in infos))
+            cycle = PodGroupCycle(infos=infos, group=group, **options)
+        else:
+            cycle = cycle_of(tree, infos, **options)
         scheduler.invalidate_signatures()
         random, scheduler.rng = scheduler.rng, Random(0)  # the same choice for the same cluster
         try:
@@ -136,7 +186,29 @@ class PodGroupOfPod:
         finally:
             scheduler.rng = random
         self._left -= len(tried) * max(len(result.tried), 1)
-        return GroupOutcome(result=result, pods=cycle.group.pods)
+        nodes = {
+            one.info.uid: one.placed.node_name
+            for part in cycle.parts(result, result)
+            if part.result.status is None
+            for one in part.result.pods
+            if one.placed is not None
+        }
+        return GroupOutcome(result=result, nodes=nodes, failing=self._failing(cycle, result))
+
+    def _failing(self, cycle: PodGroupCycle, result: GroupResult | None) -> FailingGroup | None:
+        """The lowest group on the way from the group of *cycle* to that of the pod that is not schedulable."""
+        if isinstance(cycle, GroupTreeCycle):
+            below = result.children if isinstance(result, TreeResult) else []
+            for number, child in enumerate(cycle.children):
+                if self.pod.group_key in child.keys:
+                    found = self._failing(child, below[number] if number < len(below) else None)
+                    if found is not None:
+                        return found
+        if result is None or result.status is None:
+            return None
+        if isinstance(cycle, GroupTreeCycle):
+            return FailingGroup(group=cycle.root, result=result, members=len(cycle.children))
+        return FailingGroup(group=self.group(), result=result, members=len(cycle.infos))
 
     def _is_tried(self, pod: Pod) -> bool:
         if pod.metadata.deletion_timestamp is not None or pod.scheduler_name != self.pod.scheduler_name:
@@ -154,28 +226,48 @@ class PodGroupOfPod:
             outcome: what was decided.
             nodes: how many there are.
         """
-        group, result = self.group(), outcome.result
-        if result.status is None:
-            return clause_without_hook(_others_first(self.pod), np.ones(nodes, dtype=np.bool_))
-        key = "" if group is None else group.topology_key
+        failing = outcome.failing
+        if failing is None:
+            clause = _others_first(self.pod)
+        elif isinstance(failing.group, CompositePodGroup):
+            clause = self._clause_of_tree(failing.group, failing, outcome)
+        else:
+            clause = self._clause_of_gang(failing.group, failing, outcome)
+        return clause_without_hook(clause, np.ones(nodes, dtype=np.bool_))
+
+    def _clause_of_gang(self, group: PodGroup | None, failing: FailingGroup, outcome: GroupOutcome) -> Clause:
+        result, key = failing.result, "" if group is None else group.topology_key
         name = (self.pod.group_key or "").partition("/")[2]
         what = "pods" if group is None or group.min_count is None else f"{group.min_count} pods"
         where = f" in one {key}" if key else ""
-        text = explain(result, len(outcome.pods), topology_key=key)
-        clause = Clause(
+        return Clause(
             reason="GangDoesNotFitInPlacement" if key else "GangDoesNotFit",
             title=f"{what} of the gang {name} at once{where}",
-            cause=text,
+            cause=explain(result, failing.members, topology_key=key),
             details=lambda: _details(result, key),
-            changes=lambda _nodes: () if group is None else self._changes(group, outcome),
+            changes=lambda _nodes: () if group is None else self._changes(group, result.fitting, outcome),
         )
-        return clause_without_hook(clause, np.ones(nodes, dtype=np.bool_))
 
-    def _changes(self, group: PodGroup, outcome: GroupOutcome) -> Iterator[Change]:
-        fitting, needed = outcome.result.fitting, group.min_count
-        if needed is not None:
-            count = fitting + len(self._members() or ()) - len(self.waiting())  # with those that have a node
-            if 0 < count < needed:
+    def _clause_of_tree(self, tree: CompositePodGroup, failing: FailingGroup, outcome: GroupOutcome) -> Clause:
+        result, key = failing.result, tree.topology_key
+        fitting = fitting_children(result)
+        needed = "" if tree.min_group_count is None else f"{tree.min_group_count} "
+        where = f" in one {key}" if key else ""
+        return Clause(
+            reason="TreeDoesNotFitInPlacement" if key else "TreeDoesNotFit",
+            title=f"{needed}child groups of the tree {tree.name} at once{where}",
+            cause=explain_tree(result, failing.members, topology_key=key),
+            details=lambda: _details(result, key),
+            changes=lambda _nodes: self._changes(tree, fitting, outcome),
+        )
+
+    def _changes(self, group: AnyGroup, fitting: int, outcome: GroupOutcome) -> Iterator[Change]:
+        if isinstance(group, CompositePodGroup):
+            if group.min_group_count is not None and 0 < fitting < group.min_group_count:
+                yield _smaller_tree(group, fitting)
+        elif group.min_count is not None:
+            count = fitting + len(self._members() or ()) - len(self.waiting_members())  # with those that have a node
+            if 0 < count < group.min_count:
                 yield smaller_gang(group, count, recreated=not self.scheduler.behaviour.smaller_gangs_are_tried)
         if group.topology_key:
             edit = _edit(group, _without_topology)
@@ -204,8 +296,8 @@ class PodGroupOfPod:
     def _would_fit(self, change: Change) -> bool:
         (edit,) = change.edits
         try:
-            changed = {one.uid: edit.apply(one) for one in self.waiting()}
-            return self.decide(changed).result.status is None
+            changed = {one.uid: edit.apply(one) for one in self.waiting_members()}
+            return bool(self.decide(changed).node_of(self.pod))
         except TooManyDecisions:
             return False
 
@@ -219,12 +311,23 @@ def _others_first(pod: Pod) -> Clause:
     )
 
 
-def _edit(group: PodGroup, apply: Callable[[PodGroup], PodGroup]) -> Edit:
-    return Edit(kind=_KIND, name=group.name, namespace=group.namespace, apply=apply, recreate=True)
+def _edit(group: AnyGroup, apply: Callable[[Any], Any]) -> Edit:
+    kind = _COMPOSITE if isinstance(group, CompositePodGroup) else _KIND
+    return Edit(kind=kind, name=group.name, namespace=group.namespace, apply=apply, recreate=True)
 
 
-def _without_topology(group: PodGroup) -> PodGroup:
+def _without_topology(group: Any) -> Any:
     return structs.replace(group, spec=structs.replace(group.spec, scheduling_constraints=None))
+
+
+def _smaller_tree(group: CompositePodGroup, count: int) -> Change:
+    edit = _edit(group, lambda one: one.with_min_group_count(count))
+    return Change(title=f"recreate the composite group {group.name} with minGroupCount {count}", edits=(edit,))
+
+
+def _is_gang(group: AnyGroup) -> bool:
+    needed = group.min_group_count if isinstance(group, CompositePodGroup) else group.min_count
+    return needed is not None
 
 
 def _details(result: GroupResult, key: str) -> Iterator[str]:

@@ -179,7 +179,7 @@ class Trial:
     def _for_whole_group(self, edits: Sequence[Edit]) -> Iterator[Edit]:
         """*edits*; what is done to the pod is done to all of its group that wait for each other."""
         owner = controller_of(self.pod)
-        waiting = self.group.waiting() if self.group.is_all_or_nothing else []
+        waiting = self.group.waiting_members() if self.group.is_all_or_nothing else []
         siblings = [one for one in waiting if one.uid != self.pod.uid]
         for edit in edits:
             yield edit
@@ -277,7 +277,7 @@ class Trial:
 
     def _decide_group(self, pod: Pod, others: Mapping[str, Pod]) -> Outcome:
         decided = self.group.decide({**others, pod.uid: pod})
-        status = decided.result.status
+        status = None if decided.failing is None else decided.failing.result.status
         message = "other pods of its group come first" if status is None else status.message
         return Outcome(node_name=decided.node_of(pod), message=message, group=decided)
 

@@ -11,7 +11,7 @@ from trio_sched.objects.pod_groups.workload_groups import (
     group_in,
     is_of_workload,
     with_groups_of_workloads,
-    workload_name,
+    workload_and_group,
     workload_of,
 )
 from trio_sched.objects.sharing import share_pod
@@ -51,7 +51,7 @@ def test_a_reference_becomes_a_group_that_no_other_reference_becomes(reference: 
     assert pod.group_key == key
     assert pod.spec.workload_ref is None
     assert is_of_workload(key)
-    assert workload_name(key.partition("/")[2]) == reference.get("name", "training")
+    assert workload_and_group(key.partition("/")[2])[0] == reference.get("name", "training")
 
 
 def test_a_pod_keeps_its_group_if_the_server_does_not_know_the_reference_any_more() -> None:

@@ -11,26 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from trio_sched.engine.group_forest import key_of
 from trio_sched.engine.pod_groups.group_steps import Assumed, GroupSteps
 from trio_sched.engine.pod_groups.group_verdicts import CompositeVerdict, GroupAttempt
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
-from trio_sched.engine.pod_groups.pod_group_results import GroupPart, GroupResult, error_text, group_unschedulable
+from trio_sched.engine.pod_groups.pod_group_results import (
+    GroupPart,
+    GroupResult,
+    TreeResult,
+    error_text,
+    group_unschedulable,
+)
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
 from trio_sched.plugin_api.pod_groups import Placement, PodGroupInfo, PodGroupTree
 from trio_sched.plugin_api.status import failure
-
-
-@define(eq=False)
-class TreeResult(GroupResult):
-    """A composite group as a whole; *fitting* counts pods of the children that are schedulable."""
-
-    children: list[GroupResult] = field(factory=list)
-    """Of its child groups, in their order; fewer than it has if the others were not tried."""
 
 
 @define(eq=False, kw_only=True)
@@ -99,7 +97,7 @@ class GroupTreeCycle(PodGroupCycle):
             members=len(self.children),
             is_part=True,
             plugin_failures=self.scheduler.plugin_failures,
-            tries_all=False,
+            tries_all=self.tries_all,
             result=result,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trio_sched.engine.evaluation.decision import SchedulingFailure
-from trio_sched.engine.pod_groups.pod_group_results import GroupResult
+from trio_sched.engine.pod_groups.pod_group_results import GroupResult, TreeResult
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions, pod_resources
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -72,9 +72,32 @@ def explain(result: GroupResult, members: int, *, topology_key: str = "") -> str
     assert result.status is not None
     if result.is_error or not result.shortage:
         return result.status.message
-    fitting = result.fitting
-    where = ""
-    if topology_key:
-        best = f'; most fit in "{result.placement.name}"' if len(result.tried) > 1 else ""
-        where = f" in any {topology_key}{best}"
-    return f"{fitting} of {members} pods fit; {result.shortage}{where}"
+    return f"{result.fitting} of {members} pods fit; {result.shortage}{_where(result, topology_key)}"
+
+
+def explain_tree(result: GroupResult, children: int, *, topology_key: str = "") -> str:
+    """One sentence about a composite group that is not scheduled.
+
+    Args:
+        result: what the attempt came to.
+        children: how many child groups it has.
+        topology_key: as for `explain`.
+    """
+    assert result.status is not None
+    if result.is_error or not result.shortage:
+        return result.status.message
+    fitting = fitting_children(result)
+    return f"{fitting} of {children} child groups fit; {result.shortage}{_where(result, topology_key)}"
+
+
+def fitting_children(result: GroupResult) -> int:
+    """How many child groups of a composite group are schedulable."""
+    children = result.children if isinstance(result, TreeResult) else ()
+    return sum(child.status is None for child in children)
+
+
+def _where(result: GroupResult, topology_key: str) -> str:
+    if not topology_key:
+        return ""
+    best = f'; most fit in "{result.placement.name}"' if len(result.tried) > 1 else ""
+    return f" in any {topology_key}{best}"

@@ -102,6 +102,14 @@ class GroupResult:
         return self.status is not None and not self.status.is_rejected
 
 
+@define(eq=False)
+class TreeResult(GroupResult):
+    """A composite group as a whole; *fitting* counts pods of the children that are schedulable."""
+
+    children: list[GroupResult] = field(factory=list)
+    """Of its child groups, in their order; fewer than it has if the others were not tried."""
+
+
 @frozen(eq=False)
 class GroupPart:
     """What an attempt came to for one pod group of it."""

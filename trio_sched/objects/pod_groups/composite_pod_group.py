@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
-from trio_sched.objects.metadata import NamespacedObject
-from trio_sched.objects.pod_groups.pod_group import PodGroupCondition, PodGroupSchedulingConstraints
+from trio_sched.objects.pod_groups.pod_group import PodGroupCondition, PodGroupSchedulingConstraints, SchedulingGroup
 
 
 class CompositeGangSchedulingPolicy(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -66,7 +65,7 @@ class CompositePodGroupStatus(Struct, frozen=True, rename="camel", gc=False, omi
     conditions: tuple[PodGroupCondition, ...] | None = None
 
 
-class CompositePodGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class CompositePodGroup(SchedulingGroup, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``scheduling.k8s.io/v1alpha3`` CompositePodGroup."""
 
     spec: CompositePodGroupSpec = field(default_factory=CompositePodGroupSpec)
@@ -79,13 +78,12 @@ class CompositePodGroup(NamespacedObject, frozen=True, rename="camel", gc=False,
         return None if gang is None else gang.min_group_count
 
     @property
-    def topology_key(self) -> str:
-        """The node label of which all nodes of its pods must have the same value; empty if there is none."""
-        constraints = self.spec.scheduling_constraints
-        return "" if constraints is None else constraints.topology_key
-
-    @property
     def is_disrupted_together(self) -> bool:
         """Whether all pods below it have to be evicted together."""
         mode = self.spec.disruption_mode
         return mode is not None and mode.all is not None
+
+    def with_min_group_count(self, count: int) -> CompositePodGroup:
+        """The same, of which *count* child groups are scheduled at the same time."""
+        policy = CompositePodGroupSchedulingPolicy(gang=CompositeGangSchedulingPolicy(count))
+        return structs.replace(self, spec=structs.replace(self.spec, scheduling_policy=policy))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from msgspec import Struct, field, structs
 
 from trio_sched.objects.metadata import NamespacedObject
@@ -89,7 +91,27 @@ class PodGroupStatus(Struct, frozen=True, rename="camel", gc=False, omit_default
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
 
 
-class PodGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class _ConstrainedSpec(Protocol):
+    @property
+    def scheduling_constraints(self) -> PodGroupSchedulingConstraints | None: ...
+
+
+class _Constrained(Protocol):
+    @property
+    def spec(self) -> _ConstrainedSpec: ...
+
+
+class SchedulingGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """What pod groups and composite ones have in common."""
+
+    @property
+    def topology_key(self: _Constrained) -> str:
+        """The node label of which all nodes of its pods must have the same value; empty if there is none."""
+        constraints = self.spec.scheduling_constraints
+        return "" if constraints is None else constraints.topology_key
+
+
+class PodGroup(SchedulingGroup, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``scheduling.k8s.io/v1alpha2`` PodGroup."""
 
     spec: PodGroupSpec = field(default_factory=PodGroupSpec)
@@ -100,12 +122,6 @@ class PodGroup(NamespacedObject, frozen=True, rename="camel", gc=False, omit_def
         """``spec.schedulingPolicy.gang.minCount``; None if it is no gang."""
         gang = self.spec.scheduling_policy.gang
         return None if gang is None else gang.min_count
-
-    @property
-    def topology_key(self) -> str:
-        """The node label of which all its nodes must have the same value; empty if there is none."""
-        constraints = self.spec.scheduling_constraints
-        return "" if constraints is None else constraints.topology_key
 
     @property
     def is_disrupted_together(self) -> bool:
