@@ -19,6 +19,7 @@ from trio_sched.objects.pod_groups.workload import DeploymentSpec, JobSpec, Labe
 from trio_sched.plugin_api import ConfigMap, CustomResource, DaemonSet, Deployment, Job, Pod, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import (
+    composite_pod_group,
     csi_driver,
     csi_node,
     csi_storage_capacity,
@@ -64,6 +65,9 @@ GATES = {
     "DRADeviceTaintRules": True,
     "DRADeviceBindingConditions": True,
     "DRAAdminAccess": True,
+}
+OF_1_37 = {name: on for name, on in GATES.items() if name not in ("GangScheduling", "WorkloadAwarePreemption")} | {
+    "CompositePodGroup": True
 }
 GONE = "g0ne"
 """Is in every name, label and annotation of what is deleted."""
@@ -187,6 +191,34 @@ def objects() -> dict[str, list[Any]]:
     }
 
 
+def trees() -> dict[str, list[Any]]:
+    """Kind → objects of trees of pod groups: one is scheduled, one does not fit, two are not whole."""
+    composites = [
+        composite_pod_group(f"{GONE}-top", namespace=SHOP, min_group_count=2),
+        composite_pod_group(f"{GONE}-low", namespace=SHOP, min_group_count=1, parent=f"{GONE}-top"),
+        composite_pod_group(f"{GONE}-wide", namespace=SHOP, min_group_count=2, topology_key=ZONE),
+        composite_pod_group(f"{GONE}-circle", namespace=SHOP, parent=f"{GONE}-circle"),
+    ]
+    parents = {
+        "top-a": ("top", 1),
+        "low-a": ("low", 1),
+        "wide-a": ("wide", 1),
+        "wide-b": ("wide", 100),
+        "in-circle": ("circle", 1),
+        "orphan": ("nowhere", 1),
+    }
+    groups = [
+        pod_group(f"{GONE}-{name}", namespace=SHOP, min_count=2, parent=f"{GONE}-{parent}")
+        for name, (parent, _cpu) in parents.items()
+    ]
+    members = [
+        pod(f"{GONE}-{name}-{number}", namespace=SHOP, group=f"{GONE}-{name}", cpu=cpu)
+        for name, (_parent, cpu) in parents.items()
+        for number in range(2)
+    ]
+    return {"CompositePodGroup": composites, "PodGroup": groups, "Pod": members}
+
+
 def pods(labels: Mapping[str, str], web: str) -> Iterator[Any]:
     on_large, on_full, on_slow = ({HOST: f"{GONE}-{name}"} for name in ("node", "full", "slow"))
     here = term(f"{LABEL} In {GONE}")
@@ -243,11 +275,12 @@ def with_large_annotation(one: Any, number: int) -> Any:
     return msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, annotations=large))
 
 
-async def create_all(cluster: VirtualCluster) -> list[Any]:
+async def create_all(cluster: VirtualCluster, *, with_trees: bool) -> list[Any]:
     """Create the objects, change each of them, and let the scheduler see to the pods."""
     cluster.api.faults.fail_next(3, verb="bind", resource="pods")
     created = []
-    for one in [one for many in objects().values() for one in many]:
+    more = trees() if with_trees else {}
+    for one in [one for many in (*objects().values(), *more.values()) for one in many]:
         created.append(await cluster.create(with_large_annotation(one, len(created))))
         await trio.sleep(0.3)
     for one in created:
@@ -320,22 +353,33 @@ def held(roots: Mapping[str, object], *, at_least: int = 0) -> list[str]:
 
 
 def test_every_kind_that_is_watched_is_among_the_objects() -> None:
-    # Composite pod groups are not served in 1.36; tests/engine/test_group_forest.py looks at what is kept of them.
-    assert objects().keys() == {*KINDS, *WATCHED_ANYWAY, WIDGETS.kind} - {"CompositePodGroup"}
+    assert objects().keys() | trees().keys() == {*KINDS, *WATCHED_ANYWAY, WIDGETS.kind}
 
 
-@pytest.mark.parametrize("pause_seconds", [0.0, 0.3], ids=["at once", "slowly"])
-@pytest.mark.parametrize("nodes_first", [False, True], ids=["pods first", "nodes first"])
+@pytest.mark.parametrize(
+    ("nodes_first", "pause_seconds", "version"),
+    [(False, 0.0, "1.36"), (False, 0.3, "1.37"), (True, 0.0, "1.37"), (True, 0.3, "1.36")],
+    ids=["pods first, at once", "pods first, slowly, trees", "nodes first, at once, trees", "nodes first, slowly"],
+)
 async def test_nothing_is_kept_of_objects_that_are_gone(
-    nodes_first: bool, pause_seconds: float, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    nodes_first: bool, pause_seconds: float, version: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     collect_all()  # the garbage of other tests would share our labels
     slow = KubeletPace(stop_seconds=1000)  # the grace period of a pod tells how long it stays
+    is_new = version == "1.37"
     async with virtual_cluster(
-        nodes=2, gates=GATES, kubelets=slow, plugins=[Widgets], custom_resources=[WIDGETS]
+        nodes=2,
+        gates=OF_1_37 if is_new else GATES,
+        kubernetes_version=version,
+        emulated_version=version,
+        kubelets=slow,
+        plugins=[Widgets],
+        custom_resources=[WIDGETS],
     ) as cluster:
         with garbage_kept() as garbage:
-            created = await create_all(cluster)
+            created = await create_all(cluster, with_trees=is_new)
+            bound = {one.name for one in cluster.pods() if one.node_name}
+            assert (f"{GONE}-low-a-0" in bound, f"{GONE}-wide-a-0" in bound) == (is_new, False)
             assert held(scheduler_roots(), at_least=LARGE)
             in_order = created[1:] + created[:1] if nodes_first else created[::-1]
             await delete_all(cluster, in_order, pause_seconds=pause_seconds)
