@@ -143,6 +143,20 @@ def test_what_1_37_refuses_1_36_takes(setting: str, problem: str) -> None:
     assert resolve_feature_gates([setting, needed]).enabled(name) == (value == "true")
 
 
+def test_since_1_37_declared_features_cannot_be_switched_off() -> None:
+    setting = "NodeDeclaredFeatures=false"
+    text = "cannot set feature gate NodeDeclaredFeatures to false, feature is locked to true"
+    assert refusal(setting, emulated=["1.37"]) == text
+    need_it = (
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "RestartAllContainersOnContainerExits",
+    )
+    settings = [setting, *(f"{name}=false" for name in need_it)]
+    assert not resolve_feature_gates(settings).enabled("NodeDeclaredFeatures")
+
+
 def test_gates_of_1_37_are_unknown_before() -> None:
     setting = "SchedulerPreQueueingHints=true"
     assert resolve_feature_gates([setting], emulated=["1.37"]).enabled("SchedulerPreQueueingHints")

@@ -1,5 +1,6 @@
 import pytest
 
+from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import resolve_feature_gates
 from trio_sched.config.flag_overrides import FlagOverrides
@@ -134,6 +135,19 @@ def test_gates_decide_which_defaults_there_are() -> None:
     assert isinstance(binding, VolumeBindingArgs)
     assert binding.shape is not None
     assert [(point.utilization, point.score) for point in binding.shape] == [(0, 10), (100, 0)]
+
+
+def test_since_1_37_storage_scores_have_a_shape_by_default_and_groups_a_point() -> None:
+    shape = "{shape: [{utilization: 0, score: 1}, {utilization: 9, score: 2}]}"
+    config = f"{HEAD}profiles: [{{pluginConfig: [{{name: VolumeBinding, args: {shape}}}]}}]\n"
+    old, new = (resolve_feature_gates(emulated=[version]) for version in ("1.36", "1.37"))
+    refused = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+    with pytest.raises(ConfigError, match=refused):
+        load_configuration(config, gates=old)
+    assert "shape:" in dump_configuration(load_configuration(config, gates=new))
+    written = [dump_configuration(load_configuration(None, gates=gates)) for gates in (old, new)]
+    for shown in ("shape:", "podGroupPostFilter:"):
+        assert [shown in one for one in written] == [False, True]
 
 
 def test_leader_election_flags_win_over_the_file_and_are_judged_with_it() -> None:

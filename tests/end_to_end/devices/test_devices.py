@@ -97,9 +97,12 @@ async def test_a_scheduler_that_starts_again_goes_on_with_what_is_written(autoju
         assert cluster.placements() == {"default/train": before[0].partition("/")[0]}
 
 
-@pytest.mark.parametrize(("version", "gates"), [("1.36", {"DRADeviceTaintRules": True}), ("1.37", {})])
+@pytest.mark.parametrize(
+    ("version", "gates", "is_kept"),
+    [("1.36", {}, False), ("1.36", {"DRADeviceTaintRules": True}, True), ("1.37", {}, True)],
+)
 async def test_a_taint_rule_keeps_pods_from_devices_until_it_is_deleted(
-    autojump_clock: MockClock, version: str, gates: dict[str, bool]
+    autojump_clock: MockClock, version: str, gates: dict[str, bool], is_kept: bool
 ) -> None:
     async with virtual_cluster(nodes=1, gates=gates, emulated_version=version) as cluster:
         await cluster.create(device_class())
@@ -114,7 +117,7 @@ async def test_a_taint_rule_keeps_pods_from_devices_until_it_is_deleted(
         await cluster.create(resource_claim("c"))
         await cluster.create(pod("train", claims=["c"]))
         await cluster.settle()
-        assert cluster.placements() == {"default/train": ""}
+        assert cluster.placements() == {"default/train": "" if is_kept else "node-1"}
         await cluster.delete(rule)
         await cluster.settle()
         assert cluster.placements() == {"default/train": "node-1"}

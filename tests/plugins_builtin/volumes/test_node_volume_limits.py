@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from storage import Storage, pod_with
 
+from trio_sched.config.feature_gates import resolve_feature_gates
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, Resource
 from trio_sched.testing import ask_hint, make_plugin, node, schedule
@@ -121,8 +122,9 @@ def test_a_driver_may_have_to_run_on_the_node(storage: Storage) -> None:
     storage.put("CSIDriver", {"metadata": {"name": "csi.test"}, "spec": {"preventPodSchedulingIfMissing": True}})
     storage.csi_node("n", csi_test=None)
     wanting = pod_with(bound(storage, "data"))
+    storage.gates["VolumeLimitScaling"] = resolve_feature_gates(emulated=["1.36"]).enabled("VolumeLimitScaling")
     assert refused(storage, wanting, nodes=[node("n"), node("m")]) == {}
-    storage.gates["VolumeLimitScaling"] = True
+    storage.gates["VolumeLimitScaling"] = resolve_feature_gates(emulated=["1.37"]).enabled("VolumeLimitScaling")
     text = "csi.test CSI driver is not installed on the node"
     assert refused(storage, wanting, nodes=[node("n"), node("m")]) == {"m": [text]}
 

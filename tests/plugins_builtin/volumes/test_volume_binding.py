@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from storage import Storage, pod_with
 
+from trio_sched.config.feature_gates import resolve_feature_gates
+from trio_sched.config.load import load_configuration
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import SKIP, Action, ClusterEvent, Code, CycleState, Hint, PreFlight, Resource, Status
+from trio_sched.plugin_api.arguments import VolumeBindingArgs
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import ask_hint, make_plugin, node, schedule
 from trio_sched.testing.plugin_harness import make_table
@@ -572,6 +575,30 @@ def test_without_the_gate_it_does_not_score(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     assert decide(storage, pod_with("data")).raw_scores.get(NAME, {}) == {}
+
+
+@pytest.mark.parametrize(("version", "expected"), [("1.36", {}), ("1.37", {"a": 50, "b": 90})])
+def test_since_1_37_the_room_that_is_left_is_scored_by_default(
+    version: str, expected: dict[str, int], storage: Storage
+) -> None:
+    gates = resolve_feature_gates(emulated=[version])
+    storage.gates["StorageCapacityScoring"] = gates.enabled("StorageCapacityScoring")
+    arguments = load_configuration(None, gates=gates).profiles[0].arguments_of(NAME)
+    assert isinstance(arguments, VolumeBindingArgs)
+    shape = [{"utilization": point.utilization, "score": point.score} for point in arguments.shape or ()]
+    storage.storage_class()
+    storage.put("CSIDriver", {"metadata": {"name": "csi.test"}, "spec": {"storageCapacity": True}})
+    for zone, capacity in (("east", "20Gi"), ("west", "100Gi")):
+        pool = {
+            "metadata": {"name": zone, "namespace": "kube-system"},
+            "storageClassName": "late",
+            "capacity": capacity,
+            "nodeTopology": {"matchLabels": {ZONE: zone}},
+        }
+        storage.put("CSIStorageCapacity", pool)
+    storage.claim(spec={"resources": {"requests": {"storage": "10Gi"}}})
+    outcome = decide(storage, pod_with("data"), args={NAME: {"shape": shape} if shape else {}})
+    assert outcome.raw_scores.get(NAME, {}) == expected
 
 
 def test_with_the_gate_fuller_storage_is_better(storage: Storage) -> None:
