@@ -9,7 +9,8 @@ from typing import Any, Final
 from attrs import define, field
 
 from contrib.sharding.events import Action, EventLoop
-from contrib.sharding.server import Change, Server
+from contrib.sharding.objects import Change
+from contrib.sharding.server import Server
 
 _MEDIAN_SECONDS: Final = 0.004
 _STUCK_SECONDS: Final = 45.0
@@ -32,6 +33,10 @@ class Link:
     stuck: float
     """The share of requests that some buffer holds back."""
     is_up: bool = field(default=True, init=False)
+    requests: int = field(default=0, init=False)
+    """So many were sent."""
+    events: int = field(default=0, init=False)
+    """So many changes were watched."""
     _held: list[Action] = field(factory=list, init=False)
     """What goes on when the network is there again."""
     _position: int | None = field(default=None, init=False)
@@ -42,6 +47,7 @@ class Link:
     def request(self, call: Callable[[], Any], answer: Answer, timeout: float) -> None:
         """Have the server do *call*; *answer* gets what it returns, or None after *timeout* seconds."""
         is_answered = False
+        self.requests += 1
 
         def finish(value: Any) -> None:
             nonlocal is_answered
@@ -105,6 +111,7 @@ class Link:
             if not self.is_up or self._watching is not take or self._position != position:
                 return
             self._position = position + len(changes)
+            self.events += len(changes)
             self.deliver(lambda: take(changes))
             self._send()
 
