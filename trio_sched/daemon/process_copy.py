@@ -16,6 +16,7 @@ import socket
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NoReturn
@@ -55,7 +56,8 @@ class ProcessCopy:
     answer: Callable[[bytes], bytes]
     count_done: Callable[[], int]
     _kept: socket.socket | None = field(default=None, init=False)
-    """Leads to the copy that is kept."""
+    """Leads to the copy that is kept, and ends it once it is closed."""
+    _end_kept: Callable[[], object] = field(default=lambda: None, init=False)
     _made_at: float = field(default=0.0, init=False)
     _done_before: int = field(default=0, init=False)
     """What was done when it was made."""
@@ -92,12 +94,13 @@ class ProcessCopy:
             except OSError:  # it was ended: where memory is scarce, for instance
                 self.close()
         self._kept = self._make()
+        self._end_kept = weakref.finalize(self, self._kept.close)
         return _send(self._kept)
 
     def close(self) -> None:
         """End the copy that is kept, once it has passed on what it was asked."""
         if self._kept is not None:
-            self._kept.close()
+            self._end_kept()
             self._kept = None
 
     def _make(self) -> socket.socket:
