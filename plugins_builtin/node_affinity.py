@@ -7,7 +7,6 @@ import numpy as np
 
 from plugins_builtin._affinity_clauses import affinity_clauses, selector_clauses
 from plugins_builtin._node_inclusion import required_matches, required_node_selector
-from plugins_builtin._normalize import default_normalize
 from trio_sched.plugin_api import (
     SKIP,
     Action,
@@ -28,6 +27,7 @@ from trio_sched.plugin_api import (
     Resource,
     Status,
     Verdicts,
+    default_normalize_score,
     failure,
     hookimpl,
     match_labels,
@@ -114,7 +114,7 @@ class NodeAffinity:
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
         """Map the highest score to 100."""
-        return default_normalize(scores)
+        return default_normalize_score(scores)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

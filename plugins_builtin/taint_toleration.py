@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 
 from plugins_builtin._node_inclusion import match_tolerated, tolerates_all
-from plugins_builtin._normalize import default_normalize
 from plugins_builtin._taint_clauses import taint_clauses
 from trio_sched.plugin_api import (
     Action,
@@ -24,6 +23,7 @@ from trio_sched.plugin_api import (
     Taint,
     Tolerations,
     Verdicts,
+    default_normalize_score,
     hookimpl,
     on,
     per_distinct_value,
@@ -76,7 +76,7 @@ class TaintToleration:
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
         """Map 0 to 100 and the highest number of taints to 0."""
-        return default_normalize(scores, reverse=True)
+        return default_normalize_score(scores, reverse=True)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

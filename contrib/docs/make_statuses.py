@@ -63,7 +63,8 @@ GROUPS: Final = (
     Group(
         "Status", ("Status", "unschedulable", "unresolvable", "pending", "not_yet", "failure", "SKIP", "Code"), _codes()
     ),
-    Group("Answers about nodes", ("Verdicts", "PreFilterResult", "int_scores", "Input", "Domain")),
+    Group("Answers about nodes", ("Verdicts", "PreFilterResult", "Input", "Domain")),
+    Group("Scores", ("int_scores", "default_normalize_score")),
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
     Group(

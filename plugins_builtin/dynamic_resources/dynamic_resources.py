@@ -8,7 +8,6 @@ from uuid import UUID
 
 import numpy as np
 
-from plugins_builtin._normalize import default_normalize
 from plugins_builtin.dynamic_resources.binding_conditions import BindingFailed
 from plugins_builtin.dynamic_resources.claim_writes import ClaimWriter, WriteFailed
 from plugins_builtin.dynamic_resources.device_allocator import AllocatorFeatures
@@ -67,6 +66,7 @@ from trio_sched.plugin_api import (
     Status,
     Verdicts,
     check_node_selector,
+    default_normalize_score,
     failure,
     hookimpl,
     nano_requests,
@@ -437,7 +437,7 @@ class DynamicResources:
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
         """The highest becomes 100."""
-        return default_normalize(scores)
+        return default_normalize_score(scores)
 
     # --- the node is chosen -----------------------------------------------------------------------------------------
 

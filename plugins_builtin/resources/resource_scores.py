@@ -13,6 +13,7 @@ from plugins_builtin.resources.resources import FEW, FLOAT_EXACT_BELOW, columns_
 from trio_sched.plugin_api import (
     DEFAULT_CPU_MILLI,
     DEFAULT_MEMORY_BYTES,
+    MAX_SCORE,
     Int64Array,
     NodeColumns,
     Pod,
@@ -22,7 +23,6 @@ from trio_sched.plugin_api import (
     to_amounts,
 )
 
-MAX_SCORE = 100
 _DEFAULTS = {"cpu": DEFAULT_CPU_MILLI * 1_000_000, "memory": DEFAULT_MEMORY_BYTES * 1_000_000_000}
 
 

@@ -16,6 +16,7 @@ from plugins_builtin.spreading.pod_affinity_clauses import (
     stated_terms,
 )
 from trio_sched.plugin_api import (
+    MAX_SCORE,
     SKIP,
     Action,
     AffinityTerm,
@@ -54,7 +55,6 @@ NAME = "InterPodAffinity"
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
-MAX_SCORE = 100
 _MAX_SELECTORS = 4096
 
 _AFFINITY, _ANTI_AFFINITY, _EXISTING = 3, 2, 1

@@ -21,6 +21,7 @@ from plugins_builtin.spreading.match_counts import MatchCounts
 from plugins_builtin.spreading.spread_clauses import spread_clause, stated_constraints
 from plugins_builtin.spreading.spread_constraints import HARD, HOSTNAME, SOFT, WATCHED, Constraint, Constraints
 from trio_sched.plugin_api import (
+    MAX_SCORE,
     SKIP,
     Action,
     BoolArray,
@@ -55,7 +56,6 @@ from trio_sched.plugin_api.features import Features
 NAME = "PodTopologySpread"
 REASON = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
-MAX_SCORE = 100
 
 _MISSING, _SKEWED = 1, 2
 _STATUSES = {_MISSING: unresolvable(REASON_LABEL), _SKEWED: unschedulable(REASON)}

@@ -3,7 +3,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trio_sched.plugin_api import NodeStatuses, Verdicts, int_scores, unresolvable, unschedulable
+from trio_sched.plugin_api import (
+    NodeStatuses,
+    Verdicts,
+    default_normalize_score,
+    int_scores,
+    unresolvable,
+    unschedulable,
+)
 
 
 def test_a_mask_is_enough_for_one_reason() -> None:
@@ -46,3 +53,19 @@ def test_scores_come_from_any_numbers() -> None:
     for values in ([1, 2], (n for n in (1, 2)), np.array([1.9, 2.1])):
         scores = int_scores(values)
         assert (scores.tolist(), scores.dtype) == ([1, 2], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("scores", "reverse", "expected"),
+    [
+        ([0, 1, 2], False, [0, 50, 100]),
+        ([0, 1, 2], True, [100, 50, 0]),
+        ([0, 0], False, [0, 0]),
+        ([0, 0], True, [100, 100]),
+        ([1, 3], False, [33, 100]),
+        ([1, 3], True, [67, 0]),
+        ([], True, []),
+    ],
+)
+def test_the_highest_becomes_100(scores: list[int], reverse: bool, expected: list[int]) -> None:
+    assert default_normalize_score(np.array(scores, dtype=np.int64), reverse=reverse).tolist() == expected

@@ -176,6 +176,7 @@ from trio_sched.plugin_api.status import not_yet as not_yet
 from trio_sched.plugin_api.status import pending as pending
 from trio_sched.plugin_api.status import unresolvable as unresolvable
 from trio_sched.plugin_api.status import unschedulable as unschedulable
+from trio_sched.plugin_api.verdicts import MAX_SCORE as MAX_SCORE
 from trio_sched.plugin_api.verdicts import CodeArray as CodeArray
 from trio_sched.plugin_api.verdicts import Diagnosis as Diagnosis
 from trio_sched.plugin_api.verdicts import Domain as Domain
@@ -187,6 +188,7 @@ from trio_sched.plugin_api.verdicts import PreFlight as PreFlight
 from trio_sched.plugin_api.verdicts import QueuedPod as QueuedPod
 from trio_sched.plugin_api.verdicts import Verdicts as Verdicts
 from trio_sched.plugin_api.verdicts import Wait as Wait
+from trio_sched.plugin_api.verdicts import default_normalize_score as default_normalize_score
 from trio_sched.plugin_api.verdicts import int_scores as int_scores
 from trio_sched.snapshot.arrays import BoolArray as BoolArray
 from trio_sched.snapshot.arrays import Int64Array as Int64Array
@@ -241,6 +243,7 @@ __all__ = [
     "DEFAULT_MEMORY_BYTES",
     "EVERYTHING",
     "EXTENDED_RESOURCE_CLAIM",
+    "MAX_SCORE",
     "NOTHING",
     "NOT_STARTED",
     "NO_DOMAIN",
@@ -421,6 +424,7 @@ __all__ = [
     "check_node_selector",
     "claimed_amounts",
     "compile_selector",
+    "default_normalize_score",
     "delete_pod",
     "edit_node",
     "edit_pod",

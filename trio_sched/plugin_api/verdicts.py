@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import field, frozen
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.arrays import Int64Array
 
+MAX_SCORE: Final = 100
+"""The highest score of a node, and that of a placement: scores are from 0 to this, once they are normalized."""
 CodeArray = NDArray[np.signedinteger[Any]]
 """Shape (nodes,): numbers that stand for statuses."""
 
@@ -185,3 +188,24 @@ class Diagnosis:
 def int_scores(values: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
     """*values* as an array of scores; floats are truncated."""
     return np.asarray(values if isinstance(values, np.ndarray) else list(values)).astype(np.int64)
+
+
+def default_normalize_score(scores: Int64Array, *, reverse: bool = False) -> Int64Array:
+    """Scale *scores*, none of them negative, so that the highest becomes 100.
+
+    What most plugins return from `normalize_score`.
+
+    Args:
+        scores: shape (nodes,).
+        reverse: 0 becomes 100 instead, and the highest 0.
+
+    Source: DefaultNormalizeScore of Kubernetes 1.36; whole numbers, truncated.
+    """
+    highest = int(scores.max(initial=0))
+    if highest == 0:
+        return np.full_like(scores, MAX_SCORE) if reverse else scores
+    if highest < len(scores):  # fewer divisions: one for each possible score instead of one for each node
+        table = np.arange(highest + 1, dtype=np.int64) * MAX_SCORE // highest
+        return (MAX_SCORE - table if reverse else table)[scores]
+    scaled = scores * MAX_SCORE // highest
+    return MAX_SCORE - scaled if reverse else scaled

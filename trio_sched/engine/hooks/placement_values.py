@@ -11,11 +11,11 @@ from trio_sched.engine.hooks.hook_failure import HookFailed, describe_value, pla
 from trio_sched.go.text import quote
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import Placement, PodGroupPostFilterResult
+from trio_sched.plugin_api.verdicts import MAX_SCORE
 from trio_sched.snapshot.arrays import Int64Array
 
 MAX_PLACEMENTS: Final = 100_000
 MAX_VICTIMS: Final = 1_000_000
-_MAX_SCORE: Final = 100
 
 
 def read_placements(hook: BoundHook, elements: Sequence[Any], nodes: Collection[str]) -> tuple[Placement, ...]:
@@ -92,10 +92,10 @@ def check_placement_score_range(hook: ScoreHook, scores: Int64Array) -> None:
         HookFailed: one is not.
     """
     for score in scores.tolist():
-        if not 0 <= score <= _MAX_SCORE:
+        if not 0 <= score <= MAX_SCORE:
             raise HookFailed(
                 hook,
                 f"plugin {quote(hook.plugin)} returns an invalid score {score}, "
-                f"it should in the range of [0, {_MAX_SCORE}] after normalizing",
+                f"it should in the range of [0, {MAX_SCORE}] after normalizing",
                 prefix="applying score defaultWeights on PlacementScore plugins: ",
             )

@@ -25,10 +25,17 @@ from trio_sched.plugin_api.clauses import Change, Clause
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.status import REJECTED, Code, Status
-from trio_sched.plugin_api.verdicts import CodeArray, PostFilterResult, PreFilterResult, PreFlight, Verdicts, Wait
+from trio_sched.plugin_api.verdicts import (
+    MAX_SCORE,
+    CodeArray,
+    PostFilterResult,
+    PreFilterResult,
+    PreFlight,
+    Verdicts,
+    Wait,
+)
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
 
-MAX_SCORE: Final = 100
 _CODES: Final = frozenset(map(int, Code))
 _MAX_REASONS: Final = 1000
 _MAX_WAIT_SECONDS: Final = 10**9
