@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attrs import evolve
 
-from plugins_builtin.preemption.group_preemption import Together, victims_at_placement, victims_of_group
+from plugins_builtin.preemption.group_preemption import victims_at_placement, victims_of_group
 from trio_sched.plugin_api import (
     Action,
     Code,
@@ -38,8 +38,8 @@ from trio_sched.plugin_api import (
 )
 from trio_sched.plugin_api.behaviour import Behaviour
 from trio_sched.plugin_api.features import Features
-from trio_sched.plugin_api.pod_groups import MAX_LEVELS
 from trio_sched.plugin_api.preemption import best_candidates
+from trio_sched.plugin_api.preemption_units import DisruptionRules
 
 NAME = "DefaultPreemption"
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
@@ -69,8 +69,12 @@ class DefaultPreemption:
         self._by_topology = features.topology_aware_workload_scheduling
         self._by_group = features.workload_aware_preemption
         self._groups_have_policies = features.pod_group_preemption_policy
-        self._has_trees = features.composite_pod_group
-        groups = ("PodGroup", "CompositePodGroup") if self._has_trees else ("PodGroup",)
+        self._rules = DisruptionRules(
+            find_group=handle.object,
+            has_trees=features.composite_pod_group,
+            group_priority_counts=self._by_group and behaviour.groups_are_victims_of_pods,
+        )
+        groups = ("PodGroup", "CompositePodGroup") if features.composite_pod_group else ("PodGroup",)
         needs_groups = self._by_topology or self._by_group
         self.watches = ("PodDisruptionBudget", *(groups if needs_groups else ()))
 
@@ -83,7 +87,7 @@ class DefaultPreemption:
         if scheduling_group is None or not self._by_group:
             return unresolvable(PREEMPTION_UNFINISHED) if self._handle.is_preempting_for(pod) else None
         group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
-        if group is None or not self._handle.is_preempting_for(self._with_parents(group)[-1]):
+        if group is None or not self._handle.is_preempting_for(self._rules.with_parents(group)[-1]):
             return None
         return unresolvable(GROUP_PREEMPTION_UNFINISHED)
 
@@ -182,7 +186,7 @@ class DefaultPreemption:
         if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
             return unschedulable(NEVER)
         budgets = self._handle.objects("PodDisruptionBudget")
-        return victims_of_group(known, trial, budgets, self._disrupted_together)
+        return victims_of_group(known, trial, budgets, self._rules)
 
     def _once_for_group(self, group: PodGroupInfo, trial: PodGroupTrial) -> PodGroupPostFilterResult | Status:
         """As in 1.37; whatever it comes to says that it is about preemption for the group."""
@@ -202,7 +206,7 @@ class DefaultPreemption:
         if self._has_terminating_victims(group, known.spec.priority or 0):
             return PodGroupPostFilterResult(message="ongoing preemption on nominated nodes")
         budgets = self._handle.objects("PodDisruptionBudget")
-        found = victims_at_placement(known, trial, budgets, self._disrupted_together)
+        found = victims_at_placement(known, trial, budgets, self._rules)
         if isinstance(found, Status):
             return found
         return evolve(found, message=f"found a placement for podgroup, preempting {len(found.victims)} victims")
@@ -218,40 +222,19 @@ class DefaultPreemption:
         nominated = (self._handle.nominated_node(pod) for pod in group.pods)
         positions = (self._handle.nodes.position(name) for name in {name for name in nominated if name})
         return any(
-            other.priority < priority and _is_terminating_by_preemption(other)
+            _is_terminating_by_preemption(other) and self._rules.priority(other) < priority
             for position in positions
             if position is not None
             for other in self._handle.nodes.node(position).pods
         )
 
-    def _disrupted_together(self, pod: Pod) -> Together | None:
-        """The highest group that *pod* is in of those whose pods have to be evicted together; None if there is none."""
-        scheduling_group = pod.spec.scheduling_group
-        if scheduling_group is None:
-            return None
-        group: PodGroup | None = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
-        if group is None:
-            return None
-        groups = self._with_parents(group)
-        together = [one for one in groups if one.is_disrupted_together]
-        return Together(together[-1], groups[-1].spec.priority or 0) if together else None
-
     def _group_disruptions(self, victims: Iterable[Pod]) -> int:
         """How many of *victims* are in groups; those that leave together are one."""
         if not self._by_group:
             return 0
-        grouped = [(pod, self._disrupted_together(pod)) for pod in victims if pod.spec.scheduling_group is not None]
-        return len({pod.uid if together is None else together.group.metadata.uid for pod, together in grouped})
-
-    def _with_parents(self, group: PodGroup) -> list[PodGroup | CompositePodGroup]:
-        """*group* and the groups above it, the root of the tree last."""
-        found: list[PodGroup | CompositePodGroup] = [group]
-        while self._has_trees and len(found) < MAX_LEVELS and (name := found[-1].spec.parent_composite_pod_group_name):
-            parent: CompositePodGroup | None = self._handle.object("CompositePodGroup", name, group.namespace)
-            if parent is None:
-                break
-            found.append(parent)
-        return found
+        together = self._rules.disrupted_together
+        grouped = [(pod, together(pod)) for pod in victims if pod.spec.scheduling_group is not None]
+        return len({pod.uid if group is None else group.metadata.uid for pod, group in grouped})
 
     # --- eligibility ------------------------------------------------------------------------------------------------
 
@@ -268,7 +251,7 @@ class DefaultPreemption:
         on_node = self._handle.nodes.node(position).pods
         # A watch may not yet show that pods evicted by this scheduler are terminating.
         if self._handle.is_preempting_on(nominated) or any(
-            other.priority < pod.priority and _is_terminating_by_preemption(other) for other in on_node
+            _is_terminating_by_preemption(other) and self._rules.priority(other) < pod.priority for other in on_node
         ):
             return "not eligible due to a terminating pod on the nominated node."
         return ""

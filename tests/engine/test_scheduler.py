@@ -24,8 +24,10 @@ from trio_sched.plugin_api import (
     hookimpl,
     unschedulable,
 )
+from trio_sched.plugin_api.behaviour import behaviour_at
+from trio_sched.plugin_api.preemption import budgets_of
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.testing import make_profile, node, pod
+from trio_sched.testing import make_profile, node, pod, pod_group
 
 
 class Deposit:
@@ -290,3 +292,44 @@ def test_a_pod_whose_sign_fails_is_scheduled_without_the_cache(name: str, proble
     (reported,) = engine.plugin_failures.drain()
     assert reported.pod == f"default/{name}"
     assert reported.failed.problem.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ((1, 36), [{"n0": ["g0"], "n1": ["low"]}] * 3),
+        (
+            (1, 37),
+            [
+                {"n0": ["g0"], "n1": ["low"], "n2": ["g1"]},
+                {"n0": ["g0", "g1"], "n1": ["low"], "n2": ["g0", "g1"]},
+                {"n1": ["low"]},
+            ],
+        ),
+    ],
+)
+def test_what_is_kept_of_dry_runs_is_not_used_where_groups_have_pods(
+    version: tuple[int, int], expected: list[dict[str, list[str]]]
+) -> None:
+    made = scheduler(nodes=3)
+    made.behaviour = behaviour_at(version)
+    made.object_cache.add_kind("PodGroup")
+    for one in (
+        pod("g0", cpu="3", node_name="n0", group="group"),
+        pod("low", cpu="3", node_name="n1"),
+        pod("g1", cpu="3", priority=10, node_name="n2", group="group"),
+    ):
+        made.cache.add(one)
+    waiting, budgets, found = pod("waiting", cpu="3", priority=5), budgets_of(()), []
+    for changed in (
+        pod_group("group", disruption_mode="Pod"),
+        pod_group("group", disruption_mode="PodGroup"),
+        pod_group("group", disruption_mode="PodGroup", priority=5),
+    ):
+        made.object_cache.put("PodGroup", "group", "default", changed)
+        failed = made.try_pod(waiting)
+        assert isinstance(failed, SchedulingFailure)
+        assert failed.state is not None
+        tried = made.dry_run_preemption(waiting, failed.state, ["n0", "n1", "n2"], 3, budgets)
+        found.append({name: [one.name for one in victims.pods] for name, victims in tried.candidates.items()})
+    assert found == expected

@@ -72,7 +72,7 @@ class GroupForest:
             self._unlink(key, old)
         if parent := _parent_key(group):
             self._children.setdefault(parent, {})[key] = None
-        return self._judge(self._leaves_below(key), now)
+        return self._judge(self.leaves_below(key), now)
 
     def remove(self, group: AnyGroup, now: float) -> set[str]:
         """*group* is gone; returns the same as `put`."""
@@ -81,7 +81,7 @@ class GroupForest:
         if old is None:
             return set()
         self._unlink(key, old)
-        return self._judge(self._leaves_below(key), now)
+        return self._judge(self.leaves_below(key), now)
 
     def _unlink(self, key: str, old: AnyGroup) -> None:
         parent = _parent_key(old)
@@ -91,7 +91,8 @@ class GroupForest:
             if not siblings:
                 del self._children[parent]
 
-    def _leaves_below(self, key: str) -> set[str]:
+    def leaves_below(self, key: str) -> set[str]:
+        """The pod groups below the group called *key*, or itself if it is one."""
         found, seen, waiting = set[str](), {key}, [key]
         while waiting:
             one = waiting.pop()

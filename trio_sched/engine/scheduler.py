@@ -18,6 +18,7 @@ from trio_sched.engine.evaluation.extender_cycle import (
     select_host_among,
 )
 from trio_sched.engine.evaluation.filtering import NominatedPods
+from trio_sched.engine.evaluation.group_victims import GroupVictims
 from trio_sched.engine.evaluation.hook_steps import (
     HookSteps,
     PreBindPlan,
@@ -50,6 +51,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.behaviour import Behaviour, behaviour_at
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
+from trio_sched.plugin_api.preemption_units import DisruptionRules
 
 
 @frozen(eq=False)
@@ -367,9 +369,19 @@ class Scheduler:
             num_candidates=num_candidates,
             kept=kept,
             evictable=evictable,
+            groups=self._group_victims() if evictable is None else None,
         )
         self.plugin_failures.add_status(found.error, pod.key)
         return found
+
+    def _group_victims(self) -> GroupVictims | None:
+        """What is evicted together; None if every pod is evicted by itself."""
+        if not (self.behaviour.groups_are_victims_of_pods and len(self.cache.groups)):
+            return None
+        rules = DisruptionRules(
+            find_group=self.object_cache.get, has_trees=self.forest is not None, group_priority_counts=True
+        )
+        return GroupVictims(self.cache, rules, self.forest)
 
     def _plain_cycle(
         self, pod: Pod, nominated: NominatedPods, profile: Profile, placement: frozenset[str] | None = None

@@ -147,6 +147,13 @@ class Behaviour:
         "placement for podgroup, preempting K victims`",
     )
     """Whether post filters are called for a group, at an extension point of their own, and not for its pods."""
+    groups_are_victims_of_pods: bool = _difference(
+        "DefaultPreemption, gate GenericWorkload",
+        "a pod that preempts evicts the pods of a group one by one, each by its own priority",
+        "the pods of a group with the `disruptionMode` `all` are one victim, on whatever nodes they are; victims in a "
+        "group have its priority, also when a group preempts, and are more important than others of that priority",
+    )
+    """DefaultPreemption: whether the `disruptionMode` and the priority of groups count for pods that preempt."""
     groups_are_entities: bool = _difference(
         "Queue",
         "the pods of a group are queued one by one, and back off for at most `podMaxBackoffSeconds`",
@@ -220,6 +227,7 @@ _1_36: Final = Behaviour(
     groups_ask_placement_feasible=False,
     groups_are_uniform=False,
     groups_preempt_as_one=False,
+    groups_are_victims_of_pods=False,
     groups_are_entities=False,
     smaller_gangs_are_tried=False,
     gated_pods_are_flushed=False,
@@ -249,6 +257,7 @@ _1_37: Final = evolve(
     groups_ask_placement_feasible=True,
     groups_are_uniform=True,
     groups_preempt_as_one=True,
+    groups_are_victims_of_pods=True,
     groups_are_entities=True,
     smaller_gangs_are_tried=True,
     gated_pods_are_flushed=True,

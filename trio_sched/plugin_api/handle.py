@@ -300,7 +300,8 @@ class Handle(Protocol):
             num_candidates: how many candidates end the dry run, once one of them violates no disruption budget.
             evictable: gives the pods on a node that may be evicted, whatever their priority; by default those of lower
                 priority than *pod*. Of these, pods that a budget protects are spared first, then the more important
-                ones: by priority, then by how long they have been running.
+                ones: by priority, then by how long they have been running. From 1.37 on the default is that pods of
+                groups have the priority of the group, and those of a group that is evicted as a whole leave all nodes.
         """
         ...
 
@@ -323,12 +324,13 @@ class Handle(Protocol):
         pdb_violations: int = 0,
         group_disruptions: int = 0,
     ) -> Status | None:
-        """Delete *victims* on *node_name* to make room for *preemptor*.
+        """Delete *victims* to make room for *preemptor* on *node_name*.
 
         Args:
             preemptor: the pod that needs the room.
-            victims: the pods to delete.
-            node_name: where they are.
+            victims: the pods to delete. They are on *node_name*, but for those whose ``spec.nodeName`` is another node:
+                of a group that is evicted as a whole.
+            node_name: where room is made.
             plugin: is named in the status of victims that wait on permit or are in pre_bind.
             in_background: whether not to wait for it.
             pdb_violations: how many of the evictions violate a PodDisruptionBudget, for metrics.

@@ -18,9 +18,10 @@ PRIORITY_OFFSET = 2**31
 
 @frozen
 class Victims:
-    """The pods of one node that would be evicted, by descending priority."""
+    """The pods that would be evicted to make room on one node, by descending importance."""
 
     pods: tuple[Pod, ...]
+    """From 1.37 on with those on other nodes, ``spec.nodeName`` says which, of groups that are evicted as a whole."""
     pdb_violations: int = 0
     """How many of the evictions would violate a PodDisruptionBudget."""
 
@@ -113,6 +114,15 @@ class PdbAllowance:
                 left = self._left[i] = self._left.get(i, budget.allowed) - 1
                 violated = violated or left < 0
         return violated
+
+    def count_in_unit(self, pod: Pod) -> bool:
+        """The same for a pod of a unit; budgets after the first that it violates are not used up."""
+        for i, budget in self.budgets.get(pod.namespace, ()) if pod.labels else ():
+            if budget.concerns(pod):
+                left = self._left[i] = self._left.get(i, budget.allowed) - 1
+                if left < 0:
+                    return True
+        return False
 
 
 NOT_STARTED = "~"

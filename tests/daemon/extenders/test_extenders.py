@@ -90,6 +90,14 @@ async def test_invalid_answers_end_the_preemption(
     assert str(caught.value) == text
 
 
+async def test_victims_on_other_nodes_may_be_in_the_answer_if_they_were_in_the_question(
+    autojump_clock: MockClock,
+) -> None:
+    served = PretendExtender(URL, {"preempt": victims({"b": ["u2", "u0"]})})
+    asked = extenders(preempts(), served=[served])
+    assert await asked.process_preemption(pod("p"), {"b": ([V2, V0], 1)}) == {"b": ([V2, V0], 3)}
+
+
 @pytest.mark.parametrize("by_node", [{"elsewhere": ["u0"]}, {"b": ["u0"]}])
 async def test_invalid_answers_of_an_ignorable_extender_are_skipped(
     autojump_clock: MockClock, by_node: dict[str, list[str]], caplog: pytest.LogCaptureFixture

@@ -425,6 +425,24 @@ async def test_a_victim_that_is_on_another_node_gates_nobody(preempting: Preempt
     assert not preempting.executor.is_preempting_for(GRAND.uid)
 
 
+async def test_victims_on_other_nodes_are_evicted_too_and_keep_pods_waiting_that_are_nominated_there(
+    preempting: Preempting, autojump_clock: MockClock
+) -> None:
+    (here,) = await preempting.running("here")
+    there = await preempting.store.create_pod(pod("there", node_name="m"))
+    preempting.show("ADDED", None, there)
+    assert await preempting.preempt(here, there) is None
+    assert [preempting.executor.is_preempting_on(name) for name in "nmo"] == [True, True, False]
+    await preempting.executor.pool.drained()
+    await preempting.reported()
+    assert preempting.what()[-2:] == [("there", "condition"), ("there", "deletion")]
+    assert {note for _name, note in preempting.notes()} == {f"Preempted by pod {GRAND.uid} on node n"}
+    preempting.going(here)
+    assert preempting.executor.is_preempting_for(GRAND.uid)
+    preempting.going(there)
+    assert not preempting.executor.is_preempting_for(GRAND.uid)
+
+
 async def test_the_preemptor_is_tried_again_if_all_victims_left_while_it_was_gated(
     preempting: Preempting, autojump_clock: MockClock
 ) -> None:

@@ -7,9 +7,10 @@ from gangs import member
 from msgspec import convert
 from msgspec.structs import replace
 
-from plugins_builtin.preemption.group_preemption import NO_VICTIMS, Together, victims_at_placement, victims_of_group
+from plugins_builtin.preemption.group_preemption import NO_VICTIMS, victims_at_placement, victims_of_group
 from trio_sched.objects.pod import PodCondition
 from trio_sched.plugin_api import Code, Pod, PodDisruptionBudget, PodGroup, PodGroupInfo, Status, unschedulable
+from trio_sched.plugin_api.preemption_units import DisruptionRules
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import FakeHandle, make_plugin, make_table, node, pod
 
@@ -85,8 +86,9 @@ def victims(request: pytest.FixtureRequest) -> Victims:
     def find(
         trial: Trial, *, together: tuple[PodGroup, ...] = (), budgets: Iterable[PodDisruptionBudget] = ()
     ) -> list[str] | Status:
-        by_key = {f"default/{one.name}": Together(one, one.spec.priority or 0) for one in together}
-        found = request.param(group(), trial, budgets, lambda one: by_key.get(one.group_key or ""))
+        known = {one.name: replace(one, spec=replace(one.spec, disruption_mode="PodGroup")) for one in together}
+        rules = DisruptionRules(find_group=lambda _kind, name, _namespace: known.get(name))
+        found = request.param(group(), trial, budgets, rules)
         return found if isinstance(found, Status) else [one.name for one in found.victims]
 
     return find
@@ -196,6 +198,27 @@ def test_since_1_37_the_answer_says_that_it_is_about_the_group(
     pods = (member("p", "important", preemption_policy=policy),)
     status = plugin.pod_group_post_filter(PodGroupInfo("default", "important", pods), Trial([], {}))
     assert (status.code, status.message) == (code, f"pod group preemption: {text}")
+
+
+@pytest.mark.parametrize(("version", "expected"), [((1, 36), ["low", "of_high"]), ((1, 37), ["high", "low"])])
+def test_since_1_37_a_pod_that_leaves_alone_has_the_priority_of_its_group(
+    version: tuple[int, int], expected: list[str]
+) -> None:
+    known = [group(), group("low_group", 0), group("high_group", 10)]
+    handle = FakeHandle(
+        emulated_version=version,
+        known_objects={"PodGroup": known, "PodDisruptionBudget": []},
+        gates=GROUPS | {"WorkloadAwarePreemption": True},
+    )
+    plugin = make_plugin("DefaultPreemption", handle=handle)
+    pods = [
+        running("low"),
+        running("high", group="low_group", priority=50),
+        running("of_high", group="high_group", priority=0),
+    ]
+    trial = Trial([(one, "n") for one in pods], {"n": 2})
+    found = plugin.pod_group_post_filter(PodGroupInfo("default", "important", (member("p", "important"),)), trial)
+    assert sorted(one.name for one in found.victims) == expected
 
 
 @pytest.mark.parametrize(("of_group", "of_pods"), [("Never", None), (None, "Never")])

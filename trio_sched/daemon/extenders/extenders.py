@@ -158,7 +158,9 @@ class Extenders:
             if not extender.config.preempt_verb or not extender.is_interested(pod):
                 continue
             try:
-                chosen = await extender.process_preemption(pod, candidates, partial(self._resolve, extender))
+                chosen = await extender.process_preemption(
+                    pod, candidates, partial(self._resolve, extender, candidates)
+                )
             except ExtenderError:
                 if not extender.is_ignorable:
                     raise
@@ -168,8 +170,12 @@ class Extenders:
                 break
         return candidates
 
-    def _resolve(self, extender: Extender, response: Mapping[str, MetaVictims]) -> NodeNameToVictims:
+    def _resolve(
+        self, extender: Extender, asked: NodeNameToVictims, response: Mapping[str, MetaVictims]
+    ) -> NodeNameToVictims:
         """The pods with the UIDs in *response*, which must be on the nodes that *response* says.
+
+        Or on other nodes, if it was *asked* about them for those: they leave with another pod of their group.
 
         Raises:
             ExtenderError: there is no such node, or no such pod on it.
@@ -180,7 +186,9 @@ class Extenders:
             position = columns.position(name)
             if position is None:
                 raise ExtenderError(f"nodeinfo not found for node name {quote(name)}")
-            there = {pod.uid: pod for pod in columns.node(position).pods}
+            of_groups, _violations = asked.get(name, ((), 0))
+            there = {pod.uid: pod for pod in of_groups if pod.node_name not in ("", name)}
+            there |= {pod.uid: pod for pod in columns.node(position).pods}
             pods: list[Pod] = []
             for uid in victims.uids:
                 if uid not in there:

@@ -83,13 +83,25 @@ class _Preemption:
     """A preemption under way: its node, its victims, and the pods that rely on it."""
 
     node_name: str
-    """`CLUSTER` if they are on different ones."""
+    """Where room is made; `CLUSTER` if on different nodes."""
     victims: dict[str, Pod]
-    """Those that have to be deleted from the API server, by UID."""
+    """Those that have to be deleted from the API server, by UID; on *node_name* unless their spec names another."""
     all_requested: bool = False
     """The deletion of every victim has been requested, or that of the last one is being requested."""
     preemptors: dict[str, Preemptor] = field(factory=dict)
     """Those that need one of these victims gone, by UID: the one it is done for, and later ones."""
+
+    @property
+    def other_node_names(self) -> set[str]:
+        """The other nodes with victims: with the pod in the way, all of its group leave."""
+        return {self._where(one) for one in self.victims.values()} - {self.node_name}
+
+    def is_on(self, victim: Pod, node_name: str) -> bool:
+        """Whether *victim* was found on the node called *node_name*."""
+        return self._where(victim) in (node_name, CLUSTER)
+
+    def _where(self, victim: Pod) -> str:
+        return CLUSTER if self.node_name == CLUSTER else victim.node_name or self.node_name
 
     def waiting_pods(self) -> list[Pod]:
         """The pods that need one of these victims gone."""
@@ -132,7 +144,10 @@ class PreemptionExecutor:
 
     def is_preempting_on(self, node_name: str) -> bool:
         """Whether there are victims on *node_name*, of any preemptor, that the watch does not show as being deleted."""
-        return any(one.node_name == node_name and self._is_ongoing(one) for one in self._by_preemptor.values())
+        return any(
+            (one.node_name == node_name or node_name in one.other_node_names) and self._is_ongoing(one)
+            for one in self._by_preemptor.values()
+        )
 
     def forget_ended(self) -> None:
         """Forget the preemptions whose victims are being deleted, or gone, and the pods that they hold."""
@@ -146,13 +161,13 @@ class PreemptionExecutor:
     def _is_ongoing(self, preemption: _Preemption) -> bool:
         if not preemption.all_requested:
             return True
-        on_node = (self._on_node(uid, preemption.node_name) for uid in preemption.victims)
+        on_node = (self._on_node(victim, preemption) for victim in preemption.victims.values())
         return any(victim is not None and victim.metadata.deletion_timestamp is None for victim in on_node)
 
-    def _on_node(self, uid: str, node_name: str) -> Pod | None:
+    def _on_node(self, victim: Pod, preemption: _Preemption) -> Pod | None:
         """A victim as the watch shows it; None if it has left: one whose bind failed may be on another node."""
-        cached = self.scheduler.cache.get(uid)
-        return cached.pod if cached is not None and node_name in (cached.node_name, CLUSTER) else None
+        cached = self.scheduler.cache.get(victim.uid)
+        return cached.pod if cached is not None and preemption.is_on(victim, cached.node_name) else None
 
     async def preempt(
         self, pod: Pod, victims: Sequence[Pod], node_name: str, plugin: str, loss: Loss, *, in_background: bool
@@ -254,7 +269,9 @@ class PreemptionExecutor:
         else:
             fields = {"preemptor": preemptor.key, "node": preemption.node_name, "result": "success"}
             log.log(V2, "Async Preemption finished completely", extra=fields)
-        if problem is not None or all(self._on_node(uid, preemption.node_name) is None for uid in preemption.victims):
+        if problem is not None or all(
+            self._on_node(victim, preemption) is None for victim in preemption.victims.values()
+        ):
             # No event about a victim will move them any more: the gate was closed when the last one left.
             self.activate(preemption.waiting_pods())
 
@@ -279,7 +296,7 @@ class PreemptionExecutor:
     async def _delete_victim(self, preemption: _Preemption, preemptor: Preemptor, victim: Pod, plugin: str) -> None:
         waiting = self.waiting.by_uid.get(victim.uid)
         is_rejected = waiting is not None and waiting.is_rejected
-        if is_rejected or self._on_node(victim.uid, preemption.node_name) is None:
+        if is_rejected or self._on_node(victim, preemption) is None:
             del preemption.victims[victim.uid]  # it has left the node already, or is about to
             return
         if (waiting is not None and waiting.preempt(plugin, "preempted")) or self.pods_in_pre_bind.cancel(

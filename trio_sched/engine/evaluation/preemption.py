@@ -2,9 +2,10 @@
 
 Many nodes are tried at once, on a what-if copy of their columns: first with every pod of lower priority removed, then
 reprieving one after the other: those that a disruption budget protects first, then by importance. Plugins whose
-result for a node depends on pods elsewhere (those with add_pod and remove_pod) get a cycle state per node.
+result for a node depends on pods elsewhere (those with add_pod and remove_pod) get a cycle state per node. They alone
+see that the pods of a group, which leave together, are gone from other nodes, too.
 
-Source: preemption of kube-scheduler 1.36 (which pods are victims, in what order pods are reprieved, budgets).
+Source: preemption of kube-scheduler 1.36 and 1.37 (what is a victim, in what order they are reprieved, budgets).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import partial
 from attrs import define, field
 
 from trio_sched.engine.evaluation.filtering import NominatedPods
+from trio_sched.engine.evaluation.group_victims import GroupVictims
 from trio_sched.engine.evaluation.node_result_cache import NodeResultCache
 from trio_sched.engine.evaluation.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.engine.hooks.hook_failure import HookFailed
@@ -34,7 +36,7 @@ from trio_sched.plugin_api.preemption import (
 )
 from trio_sched.plugin_api.status import Code, Status, unresolvable
 from trio_sched.plugin_api.verdicts import Domain, Input
-from trio_sched.snapshot.node_columns import NodeView
+from trio_sched.snapshot.node_columns import NodeColumns, NodeView
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
@@ -49,11 +51,6 @@ Evictable = Callable[[NodeView], Iterable[Pod]]
 """The pods on a node that may be evicted."""
 
 
-def importance(pod: Pod) -> tuple[int, str]:
-    """Sorts the most important pod first: by priority, then by how long it has been running."""
-    return -pod.priority, started_at(pod)
-
-
 def dry_run(
     profile: Profile,
     table: NodeTable,
@@ -66,6 +63,7 @@ def dry_run(
     num_candidates: int,
     kept: KeptOutcomes | None = None,
     evictable: Evictable | None = None,
+    groups: GroupVictims | None = None,
 ) -> DryRun:
     """Try *node_names* in order until there are enough candidates.
 
@@ -80,6 +78,7 @@ def dry_run(
         num_candidates: candidates to stop at, once one of them violates no budget.
         kept: what was found out for pods of the same signature and priority.
         evictable: which pods may be victims; by default those of lower priority.
+        groups: by default, what is evicted together, and its priority; if not given every pod is evicted by itself.
     """
     non_violating: dict[str, Victims] = {}
     violating: dict[str, Victims] = {}
@@ -89,9 +88,8 @@ def dry_run(
     chunk = max(num_candidates, _SMALLEST_CHUNK)
     filters = WhatIfFilters(profile, pod, state)
     for start in range(0, len(rows), chunk):
-        for name, outcome in _outcomes(
-            filters, table, rows[start : start + chunk], nominated, budgets, kept, evictable
-        ):
+        search = partial(_Search, filters, table, nominated, budgets, evictable, groups)
+        for name, outcome in _outcomes(search, table, rows[start : start + chunk], nominated, kept, groups):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else non_violating
                 if len(found) < num_candidates:
@@ -106,29 +104,35 @@ def dry_run(
 
 
 def _outcomes(
-    filters: WhatIfFilters,
+    search: Callable[[WhatIf], _Search],
     table: NodeTable,
     rows: Sequence[int],
     nominated: NominatedPods,
-    budgets: BudgetsByNamespace,
     kept: KeptOutcomes | None,
-    evictable: Evictable | None,
+    groups: GroupVictims | None,
 ) -> Iterator[tuple[str, Victims | Status]]:
     """Each of the nodes with its victims, or with the reason why it is no use."""
     if kept is None:
-        yield from _Search(filters, WhatIf(table, rows), nominated, budgets, evictable).outcomes()
+        yield from search(WhatIf(table, rows)).outcomes()
         return
-    missing = kept.missing(table, rows, table.views.pod_objects_generation, nominated, most=table.count)
+    # What is evicted of a group depends on other nodes, and on the group, so that nothing is kept where it has pods.
+    with_groups = [] if groups is None else [row for row in rows if _has_grouped_pods(table, row)]
+    keeping = [row for row in rows if row not in with_groups] if with_groups else rows
+    missing = kept.missing(table, keeping, table.views.pod_objects_generation, nominated, most=table.count)
     fresh: dict[str, Victims | Status] = {}
-    if missing:
-        search = _Search(filters, WhatIf(table, list(missing)), nominated, budgets)
-        for (name, outcome), version in zip(search.outcomes(), missing.values(), strict=True):
+    if missing or with_groups:
+        tried = [*missing, *with_groups]
+        for row, (name, outcome) in zip(tried, search(WhatIf(table, tried)).outcomes(), strict=True):
             fresh[name] = outcome
-            if isinstance(outcome, Victims) or outcome.code != Code.ERROR:
-                kept.keep(name, version, outcome)
+            if row in missing and (isinstance(outcome, Victims) or outcome.code != Code.ERROR):
+                kept.keep(name, missing[row], outcome)
     for row in rows:
         name = table.names[row]
         yield name, fresh[name] if name in fresh else kept.value(name)
+
+
+def _has_grouped_pods(table: NodeTable, row: int) -> bool:
+    return any(pod_info.pod.spec.scheduling_group is not None for pod_info in table.pods[row].values())
 
 
 class KeptOutcomes(NodeResultCache[Victims | Status]):
@@ -195,13 +199,27 @@ def _sees_others(depends_on: frozenset[Input | Domain]) -> bool:
 
 
 @define(eq=False)
+class _Removed:
+    """Pods that are assumed to be evicted, and may be reprieved together: of a group, or a single one."""
+
+    pods: Sequence[Pod]
+    importance: tuple[object, ...]
+    """Sorts the most important first."""
+    here: Sequence[PodInfo]
+    """Those on the node in question."""
+    elsewhere: Sequence[tuple[Pod, NodeView]] = ()
+    """Those on other nodes, with these."""
+    violations: int = 0
+    """How many of the pods violate a budget if they are evicted."""
+
+
+@define(eq=False)
 class _Node(WhatIfNode):
     """One node of a search."""
 
-    removed: list[tuple[PodInfo, bool]] = field(factory=list)
-    """Removed pods that may be reprieved, in the order in which that is tried; and whether a budget protects them."""
-    victims: list[Pod] = field(factory=list)
-    violations: int = 0
+    removed: list[_Removed] = field(factory=list)
+    """What may be reprieved, in the order in which that is tried."""
+    victims: list[_Removed] = field(factory=list)
 
 
 @define(eq=False)
@@ -209,10 +227,12 @@ class _Search:
     """Looks for victims on some nodes, on all of them together."""
 
     filters: WhatIfFilters
-    what_if: WhatIf
+    table: NodeTable
     nominated: NominatedPods
     budgets: BudgetsByNamespace
-    evictable: Evictable | None = None
+    evictable: Evictable | None
+    groups: GroupVictims | None
+    what_if: WhatIf
 
     def outcomes(self) -> Iterator[tuple[str, Victims | Status]]:
         """Each node with its victims, or with the reason why it is no use."""
@@ -228,44 +248,62 @@ class _Search:
                 text = f"expected at least one victim pod on node {quote(node.name)}"
                 yield node.name, Status(Code.ERROR, (), RuntimeError(text))
             else:
-                yield node.name, Victims(tuple(sorted(node.victims, key=importance)), node.violations)
+                node.victims.sort(key=lambda removed: removed.importance)
+                pods = tuple([pod for removed in node.victims for pod in removed.pods])
+                yield node.name, Victims(pods, sum([removed.violations for removed in node.victims]))
 
     def _remove_evictable(self, node: _Node) -> None:
-        """Remove every pod that may be evicted."""
+        """Remove everything that may be evicted."""
+        potential = self._evictable(node) if self.groups is None else self._evictable_units(node, self.groups)
+        if not potential:
+            node.status = NO_VICTIMS
+            return
+        if self.filters.plugins_with_extensions:
+            node.state = clone_state(self.filters.state)
+        potential.sort(key=lambda removed: removed.importance)
+        allowance = PdbAllowance(self.budgets)
+        violates = allowance.count_victim if self.groups is None else allowance.count_in_unit
+        for removed in potential:
+            self._remove(node, removed)
+            removed.violations = sum(map(violates, removed.pods))
+        node.removed = [one for one in potential if one.violations] + [one for one in potential if not one.violations]
+
+    def _evictable(self, node: _Node) -> list[_Removed]:
+        """The pods that may be evicted, each by itself and by its own priority."""
         on_node, priority = self.what_if.pods_on(node.name), self.filters.pod.priority
         if self.evictable is None:
             potential = [pod_info for pod_info in on_node if pod_info.pod.priority < priority]
         else:
             uids = {pod.uid for pod in self.evictable(self.what_if.nodes.node(node.position))}
             potential = [pod_info for pod_info in on_node if pod_info.pod.uid in uids]
-        if not potential:
-            node.status = NO_VICTIMS
-            return
-        if self.filters.plugins_with_extensions:
-            node.state = clone_state(self.filters.state)
-        for pod_info in potential:
-            self._remove(node, pod_info)
-        potential.sort(key=lambda pod_info: importance(pod_info.pod))
-        account = PdbAllowance(self.budgets)
-        candidates = [(pod_info, account.count_victim(pod_info.pod)) for pod_info in potential]
-        node.removed = [one for one in candidates if one[1]] + [one for one in candidates if not one[1]]
+        return [_Removed((one.pod,), (-one.pod.priority, started_at(one.pod)), (one,)) for one in potential]
+
+    def _evictable_units(self, node: _Node, groups: GroupVictims) -> list[_Removed]:
+        on_node = {pod_info.pod.uid: pod_info for pod_info in self.what_if.pods_on(node.name)}
+        found, columns = [], NodeColumns(self.table)
+        for unit in groups.on_node(node.name, on_node.values()):
+            if unit.priority >= self.filters.pod.priority:
+                continue
+            places = zip(unit.pods, unit.node_names, strict=True)
+            elsewhere = [(pod, columns.node(self.table.row_of[name])) for pod, name in places if name != node.name]
+            here = [on_node[pod.uid] for pod in unit.pods if pod.uid in on_node]
+            found.append(_Removed(unit.pods, unit.importance, here, elsewhere))
+        return found
 
     def _reprieve(self, nodes: Sequence[_Node]) -> None:
-        """Reprieve pods one at a time on each node, those that budgets protect first; what does not fit is a victim."""
+        """Reprieve one unit at a time on each node, what budgets protect first; what does not fit is a victim."""
         turn = 0
         while nodes := [node for node in nodes if turn < len(node.removed) and node.status is None]:
             for node in nodes:
-                self.filters.catch_failure(node, partial(self._add, node, node.removed[turn][0]))
+                self.filters.catch_failure(node, partial(self._restore, node, node.removed[turn]))
             trying = [node for node in nodes if node.status is None]
             self._run_filters(trying)
             for node in trying:
                 if node.status is None or node.status.code == Code.ERROR:
                     continue
                 node.status = None
-                pod_info, violates = node.removed[turn]
-                self.filters.catch_failure(node, partial(self._remove, node, pod_info))
-                node.victims.append(pod_info.pod)
-                node.violations += violates
+                self.filters.catch_failure(node, partial(self._remove, node, node.removed[turn]))
+                node.victims.append(node.removed[turn])
             turn += 1
 
     # --- does the pod fit? ------------------------------------------------------------------------------------------
@@ -305,6 +343,15 @@ class _Search:
         self.what_if.add_pod(node.name, pod_info)
         self.filters.add_pod(self.what_if.nodes, node, pod_info.pod)
 
-    def _remove(self, node: _Node, pod_info: PodInfo) -> None:
-        self.what_if.remove_pod(node.name, pod_info.pod.uid)
-        self.filters.remove_pod(self.what_if.nodes, node, pod_info.pod)
+    def _restore(self, node: _Node, removed: _Removed) -> None:
+        for pod_info in removed.here:
+            self._add(node, pod_info)
+        for pod, elsewhere in removed.elsewhere:
+            self.filters.add_pod(self.what_if.nodes, node, pod, elsewhere)
+
+    def _remove(self, node: _Node, removed: _Removed) -> None:
+        for pod_info in removed.here:
+            self.what_if.remove_pod(node.name, pod_info.pod.uid)
+            self.filters.remove_pod(self.what_if.nodes, node, pod_info.pod)
+        for pod, elsewhere in removed.elsewhere:
+            self.filters.remove_pod(self.what_if.nodes, node, pod, elsewhere)

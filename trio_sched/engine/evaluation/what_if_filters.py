@@ -19,7 +19,7 @@ from trio_sched.engine.registry.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Status
-from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_columns import NodeColumns, NodeView
 
 
 @define(eq=False)
@@ -95,28 +95,35 @@ class WhatIfFilters:
             for node in fitting:
                 node.status = filter_one_node(per_node, self.pod, columns, node.position, node.state or self.state)
 
-    def add_pod(self, columns: NodeColumns, node: WhatIfNode, added: Pod) -> None:
-        """Run the add_pod extensions: *added* is on *node* too.
+    def add_pod(self, columns: NodeColumns, node: WhatIfNode, added: Pod, elsewhere: NodeView | None = None) -> None:
+        """Run the add_pod extensions: for *node*, *added* is there too, or *elsewhere*.
 
         Raises:
             HookFailed: a plugin failed.
         """
-        self._run_extensions(columns, node, added, self.profile.add_pod)
+        self._run_extensions(columns, node, added, elsewhere, self.profile.add_pod)
 
-    def remove_pod(self, columns: NodeColumns, node: WhatIfNode, removed: Pod) -> None:
-        """Run the remove_pod extensions: *removed* is not on *node*.
+    def remove_pod(
+        self, columns: NodeColumns, node: WhatIfNode, removed: Pod, elsewhere: NodeView | None = None
+    ) -> None:
+        """Run the remove_pod extensions: for *node*, *removed* is not there, or not *elsewhere*.
 
         Raises:
             HookFailed: a plugin failed.
         """
-        self._run_extensions(columns, node, removed, self.profile.remove_pod)
+        self._run_extensions(columns, node, removed, elsewhere, self.profile.remove_pod)
 
     def _run_extensions(
-        self, columns: NodeColumns, node: WhatIfNode, other: Pod, hooks: Mapping[str, BoundHook]
+        self,
+        columns: NodeColumns,
+        node: WhatIfNode,
+        other: Pod,
+        elsewhere: NodeView | None,
+        hooks: Mapping[str, BoundHook],
     ) -> None:
         if node.state is None:
             return
-        view = columns.node(node.position)
+        view = columns.node(node.position) if elsewhere is None else elsewhere
         for plugin, hook in hooks.items():
             if plugin in self.plugins_with_extensions:
                 call_status_hook(hook, self.pod, other, view, node.state)
