@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from explained import explained, racks, titles
 
-from contrib.scenarios.manifests import NAMESPACE, Json, node, pod
+from contrib.scenarios.manifests import NAMESPACE, Json, node, pod, priority_class
 from trio_sched.explanation import pod_groups
 
 GROUP = "scheduling.k8s.io/v1alpha2"
@@ -133,3 +133,38 @@ def test_without_the_gate_the_group_is_ignored_and_that_is_said(tmp_path: Path) 
     data = explained([*racks(1), gang(3), *members(3)], tmp_path, gates="")
     assert data["cause"]["reasons"] == ["FitsNow"]
     assert [note for note in data["notes"] if "pod group train is ignored" in note]
+
+
+@pytest.mark.parametrize(
+    ("mode", "priority", "evicts", "text"),
+    [
+        ("all", 1, ["default/t0", "default/t1"], "It may evict pod group default/train (2 pods) for a place on n"),
+        ("single", 1, ["default/t0"], "It may evict default/t0 on n0"),
+        ("all", 5, [], None),
+    ],
+)
+def test_since_1_37_groups_that_are_evicted_as_a_whole_are_named(
+    mode: str, priority: int, evicts: list[str], text: str | None, tmp_path: Path
+) -> None:
+    group = {**gang(1), "apiVersion": "scheduling.k8s.io/v1beta1"}
+    group["spec"] |= {"disruptionMode": {mode: {}}, "priorityClassName": f"p{priority}"}
+    running = members(2)
+    for number, one in enumerate(running):
+        one["spec"] |= {"nodeName": f"n{number}"}
+    waiting = pod("waiting", requests={"cpu": "3"}, priorityClassName="p5", nodeSelector={"rack": "r0"})
+    classes = [priority_class(f"p{value}", value) for value in (1, 5, 10)]
+    data = explained(
+        [*racks(2, each=1), *classes, group, *running, waiting],
+        tmp_path,
+        "waiting",
+        gates="GenericWorkload=true",
+        flags=["--emulated-version=1.37"],
+        version="1.37",
+    )
+    assert data["cause"]["mayEvict"] == evicts
+    assert (text or "") in data["cause"]["text"]
+    assert ("It may evict" in data["cause"]["text"]) == (text is not None)
+    (higher,) = [one for one in data["remedies"] if "priority" in one["title"]]
+    as_a_whole = mode == "all"
+    assert higher["evicts"] == ["default/t0", "default/t1"][: 2 if as_a_whole else 1]
+    assert higher["notes"] == ["pod group default/train is evicted as a whole"] * as_a_whole

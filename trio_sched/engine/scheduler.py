@@ -374,14 +374,18 @@ class Scheduler:
         self.plugin_failures.add_status(found.error, pod.key)
         return found
 
-    def _group_victims(self) -> GroupVictims | None:
-        """What is evicted together; None if every pod is evicted by itself."""
+    @property
+    def disruption_rules(self) -> DisruptionRules | None:
+        """What a pod that preempts evicts together; None if every pod is evicted by itself."""
         if not (self.behaviour.groups_are_victims_of_pods and len(self.cache.groups)):
             return None
-        rules = DisruptionRules(
+        return DisruptionRules(
             find_group=self.object_cache.get, has_trees=self.forest is not None, group_priority_counts=True
         )
-        return GroupVictims(self.cache, rules, self.forest)
+
+    def _group_victims(self) -> GroupVictims | None:
+        rules = self.disruption_rules
+        return None if rules is None else GroupVictims(self.cache, rules, self.forest)
 
     def _plain_cycle(
         self, pod: Pod, nominated: NominatedPods, profile: Profile, placement: frozenset[str] | None = None

@@ -17,7 +17,7 @@ from trio_sched.explanation.commands import ANY_CLUSTER, REPLACES_PODS, Kubectl,
 from trio_sched.explanation.explanation import Explanation, NodeAnswer, Waiting
 from trio_sched.explanation.patches import patch_of
 from trio_sched.explanation.remedies import Remedy
-from trio_sched.explanation.trial import EditedObject
+from trio_sched.explanation.trial import EditedObject, Outcome
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import some_names
 
@@ -116,10 +116,15 @@ def cause_text(one: Explanation) -> str:
     if one.pod.nominated_node_name and one.waiting is not None:
         text += "".join(f". {line[:1].upper()}{line[1:]}" for line in one.waiting.details)
     elif one.outcome.victims:
-        victims = one.outcome.victims
-        text += f". It may evict {some_names([pod.key for pod in victims])} on {one.outcome.node_name}"
-        text += f", which may take {max(map(_grace_seconds, victims))} s to end"
+        text += f". It may evict {_evicted(one.outcome)} {one.outcome.node_name}"
+        text += f", which may take {max(map(_grace_seconds, one.outcome.victims))} s to end"
     return text
+
+
+def _evicted(outcome: Outcome) -> str:
+    """The victims, up to the name of the node; pods of groups are also on others."""
+    groups = [f"{name} ({count} pod{'' if count == 1 else 's'})" for name, count in outcome.evicted_groups.items()]
+    return f"{some_names([*groups, *outcome.evicted_pods])} {'for a place on' if groups else 'on'}"
 
 
 def _grace_seconds(pod: Pod) -> int:

@@ -126,6 +126,7 @@ class _Search:
             with self.trial.made(change) as edited:
                 outcome = self.trial.decide_made(edited, preempt=preempt)
                 notes = [change.note] if change.note else []
+                notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
                 if outcome.node_name and not outcome.victims:
                     notes += side_effects(self.trial, edited, self.trial.subject(edited), outcome.node_name)
         except TooManyDecisions:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from trio_sched.explanation.pod_groups import GroupOutcome, PodGroupOfPod, TooMa
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
 from trio_sched.plugin_api.clauses import Change, Edit
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, Victims, budgets_of
 from trio_sched.plugin_api.status import Code
@@ -59,6 +61,10 @@ class Outcome:
     """Pods that would be evicted for it."""
     violations: int = 0
     """How many of these a disruption budget protects."""
+    evicted_groups: Mapping[str, int] = field(factory=dict)
+    """Groups that are evicted as a whole, ``pod group default/train``, with how many of the victims they have."""
+    evicted_pods: tuple[str, ...] = ()
+    """The keys of the other victims."""
     message: str = ""
     """Why it would be pending."""
     group: GroupOutcome | None = None
@@ -273,7 +279,28 @@ class Trial:
         if not found.candidates:
             return Outcome(message=decision.message)
         name, victims = min(found.candidates.items(), key=lambda one: (one[1].cost, one[0]))  # as DefaultPreemption
-        return Outcome(node_name=name, victims=victims.pods, violations=victims.pdb_violations)
+        groups, pods = self._grouped(victims.pods)
+        return Outcome(
+            node_name=name,
+            victims=victims.pods,
+            violations=victims.pdb_violations,
+            evicted_groups=groups,
+            evicted_pods=pods,
+        )
+
+    def _grouped(self, victims: Iterable[Pod]) -> tuple[Mapping[str, int], tuple[str, ...]]:
+        """How many of *victims* each group has that is evicted as a whole, and the keys of the others."""
+        rules = self.scheduler.disruption_rules
+        groups, pods = Counter[str](), []
+        for pod in victims:
+            group = None if rules is None else rules.disrupted_together(pod)
+            if group is None:
+                pods.append(pod.key)
+            else:
+                groups[
+                    f"{'composite ' * isinstance(group, CompositePodGroup)}pod group {group.namespace}/{group.name}"
+                ] += 1
+        return groups, tuple(pods)
 
     def _decide_group(self, pod: Pod, others: Mapping[str, Pod]) -> Outcome:
         decided = self.group.decide({**others, pod.uid: pod})
