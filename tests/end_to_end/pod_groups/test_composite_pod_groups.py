@@ -9,8 +9,11 @@ from gangs import cluster_of, condition_of, member
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
+from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.plugin_api import CycleState, Pod, Status, failure, hookimpl
+from trio_sched.simulator.endpoints.faults import Faults
+from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.testing import composite_pod_group, node, pod, pod_group
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
@@ -258,6 +261,50 @@ async def test_a_tree_is_bound_as_a_whole_if_a_pod_of_it_fails_before_the_bind(
             await create_group(cluster, name, "top")
         await trio.sleep(5)
         assert bound(cluster) == expected
+
+
+class RefusedBinds(Faults):
+    """The API server refuses binds once *most* pods are bound."""
+
+    def __init__(self, cluster: VirtualCluster, most: int) -> None:
+        super().__init__()
+        self.is_full = lambda: len([one for one in cluster.pods() if one.node_name]) >= most
+
+    def __bool__(self) -> bool:
+        return True
+
+    def inject(self, verb: str, resource: str) -> bool:
+        if verb == "bind" and self.is_full():
+            raise ApiError(403, "Forbidden", "no")
+        return super().inject(verb, resource)
+
+
+@pytest.mark.parametrize(("needed", "in_time"), [(2, True), (2, False), (1, False)])
+async def test_a_tree_of_which_too_few_groups_could_be_bound_is_completed_or_starts_again_as_a_whole(
+    needed: int, in_time: bool, autojump_clock: MockClock
+) -> None:
+    async with cluster_with(2) as cluster:
+        cluster.api.faults = RefusedBinds(cluster, 1)
+        await cluster.create(composite_pod_group("top", min_group_count=needed))
+        for name in ("a", "b"):
+            await create_group(cluster, name, "top", pods=1)
+        await trio.sleep(30)
+        (first,) = bound(cluster)
+        if in_time:
+            cluster.api.faults = Faults()
+            await trio.sleep(15)
+            assert bound(cluster) == {"a", "b"}
+        await trio.sleep(INCOMPLETE_SECONDS)
+        assert bound(cluster) == ({"a", "b"} if in_time else set() if needed == 2 else {first})
+        assert len(cluster.events("EvictedWithGang")) == int(needed == 2 and not in_time)
+        if bound(cluster):
+            return
+        (note,) = [event.message for event in cluster.events("IncompleteGangEvicted")]
+        assert note.startswith("too few child groups of composite pod group default/top have their pods bound")
+        cluster.api.faults = Faults()
+        await cluster.create(member("again", first, cpu="1"))
+        await trio.sleep(60)
+        assert bound(cluster) == {"a", "b"}
 
 
 async def test_groups_below_the_groups_that_need_each_other_are_bound_with_them(autojump_clock: MockClock) -> None:

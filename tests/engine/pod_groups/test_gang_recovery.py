@@ -1,27 +1,30 @@
 import math
 
 import msgspec
+import pytest
 from gangs import member
 
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS, GangRecovery
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api import PodGroupTree
+from trio_sched.testing import composite_pod_group, pod_group
 
 
 class Case:
     """A gang that needs two pods."""
 
-    def __init__(self, *pods: Pod, needed: int | None = 2) -> None:
+    def __init__(self, *pods: Pod, needed: int | None = 2, tree: PodGroupTree | None = None) -> None:
         self.states = PodGroupStates()
         self.needed = needed
         for one in pods:
             self.states.add(one)
-        self.recovery = GangRecovery(states=self.states, min_count=lambda _key: self.needed)
+        self.recovery = GangRecovery(states=self.states, min_count=lambda _key: self.needed, tree_of=lambda _key: tree)
 
     def tried_at(self, now: float) -> str | None:
         self.recovery.update(now)
-        group = self.recovery.next_to_try(now)
-        return None if group is None else group.key
+        pods = self.recovery.next_to_try(now)
+        return pods[0].group_key if pods else None
 
 
 BOUND = member("bound", "g", node_name="n")
@@ -64,9 +67,7 @@ def test_the_gang_that_has_been_incomplete_for_longest_comes_first() -> None:
     case.states.add(BOUND)
     case.states.add(PENDING)
     case.recovery.update(6.0)
-    group = case.recovery.next_to_try(7.0)
-    assert group is not None
-    assert group.key == "default/young"
+    assert [one.name for one in case.recovery.next_to_try(7.0)] == ["c"]
 
 
 def test_it_is_given_up_when_its_time_is_over_even_if_tries_came_to_nothing() -> None:
@@ -104,3 +105,63 @@ def test_it_starts_over_once_it_was_complete() -> None:
     case.recovery.update(110.0)
     assert case.recovery.take_overdue(INCOMPLETE_SECONDS + 100) == []
     assert case.recovery.next_check() == 110.0
+
+
+def tree(needed: int | None, *groups: str) -> PodGroupTree:
+    return PodGroupTree(
+        composite_pod_group("top", min_group_count=needed),
+        tuple(PodGroupTree(pod_group(name, min_count=2)) for name in groups),
+    )
+
+
+def pods_of(name: str, *, bound: int, pending: int) -> list[Pod]:
+    running = [member(f"{name}-{number}", name, node_name="n") for number in range(bound)]
+    return [*running, *(member(f"{name}-{number}", name) for number in range(bound, bound + pending))]
+
+
+A = pods_of("a", bound=2, pending=0)
+B = pods_of("b", bound=0, pending=2)
+
+
+@pytest.mark.parametrize(
+    ("needed", "pods", "incomplete"),
+    [
+        pytest.param(2, [*A, *B], "default//top", id="a gang is bound, and needs the other"),
+        pytest.param(2, [*A, *pods_of("b", bound=1, pending=1)], "default//top", id="the other is bound in part"),
+        pytest.param(1, [*A, *B], None, id="it does not need the other"),
+        pytest.param(1, [*A, *pods_of("b", bound=1, pending=1)], "default/b", id="the other is bound in part only"),
+        pytest.param(2, [*A, *pods_of("b", bound=0, pending=1)], None, id="the other cannot be completed"),
+        pytest.param(2, [*pods_of("a", bound=0, pending=2), *B], None, id="nothing is bound"),
+        pytest.param(2, [*A, *pods_of("b", bound=2, pending=1)], None, id="enough is bound"),
+    ],
+)
+def test_a_tree_is_incomplete_if_fewer_child_groups_are_bound_than_it_needs(
+    needed: int, pods: list[Pod], incomplete: str | None
+) -> None:
+    case = Case(*pods, tree=tree(needed, "a", "b"))
+    case.recovery.update(0.0)
+    keys = ("default//top", "default/a", "default/b")
+    assert [key for key in keys if case.recovery.is_incomplete(key)] == ([incomplete] if incomplete else [])
+    unscheduled = [one.name for one in pods if not one.node_name]
+    assert [one.name for one in case.recovery.next_to_try(0.0)] == (unscheduled if incomplete else [])
+    overdue = dict(case.recovery.take_overdue(INCOMPLETE_SECONDS))
+    assert list(overdue) == ([incomplete] if incomplete else [])
+    if incomplete == "default//top":
+        assert [one.name for one in overdue[incomplete]] == [one.name for one in pods if one.node_name]
+
+
+def test_while_pods_of_a_tree_are_being_bound_it_is_neither_tried_nor_given_up() -> None:
+    case = Case(*A, *B, tree=tree(2, "a", "b"))
+    case.states.assume(B[0], "n")
+    case.recovery.update(0.0)
+    assert case.recovery.is_incomplete("default//top")
+    assert case.recovery.next_to_try(0.0) == []
+    assert case.recovery.take_overdue(INCOMPLETE_SECONDS) == []
+    case.states.forget(B[0])
+    case.recovery.update(1.0)
+    assert len(case.recovery.next_to_try(1.0)) == 2
+    assert len(case.recovery.take_overdue(INCOMPLETE_SECONDS)) == 1
+    case.states.add(member("b-0", "b", node_name="n"))
+    case.states.add(member("b-1", "b", node_name="n"))
+    case.recovery.update(2.0)
+    assert case.recovery.next_check() == math.inf

@@ -32,7 +32,7 @@ from trio_sched.engine.group_forest import is_composite
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.hooks.plugin_times import ObserveCall
 from trio_sched.engine.pod_group_state import GroupMembers
-from trio_sched.engine.pod_groups.binding_units import BindingUnit, BindingUnits
+from trio_sched.engine.pod_groups.binding_units import BindingUnit, BindingUnits, tree_bound_together
 from trio_sched.engine.pod_groups.gang_places import GangPlaces
 from trio_sched.engine.pod_groups.gang_recovery import GangRecovery
 from trio_sched.engine.pod_groups.group_checks import GroupCheck
@@ -91,24 +91,36 @@ class SchedulePodGroups:
     def __attrs_post_init__(self) -> None:
         self.binder = GroupBinder(self.scheduler, self.binding, self.failure_handler, self.waiting, self.status_writer)
         self.places = GangPlaces(self.scheduler.cache.groups)
-        self.recovery = GangRecovery(states=self.scheduler.cache.groups, min_count=self.min_count)
+        self.recovery = GangRecovery(
+            states=self.scheduler.cache.groups, min_count=self.min_count, tree_of=self._tree_bound_together
+        )
 
     def min_count(self, key: str) -> int | None:
         """How many pods the gang called *key* needs; None if it is no gang, or its profile does not schedule gangs."""
         group = self.scheduler.cache.groups.get(key)
         if group is None:
             return None
-        profile = self.scheduler.profiles.get(next(iter(group.pods.values())).scheduler_name)
         # Without the plugin kube-scheduler binds the pods of a gang one by one, which then is nothing to be mended.
-        return self.reporter.min_count(key) if profile is not None and GANG_PLUGIN in profile.plugins else None
+        return self.reporter.min_count(key) if self._has_gangs(group) else None
+
+    def _has_gangs(self, group: GroupMembers) -> bool:
+        """Whether the profile of the pods of *group* schedules gangs and trees as a whole."""
+        profile = self.scheduler.profiles.get(next(iter(group.pods.values())).scheduler_name)
+        return profile is not None and GANG_PLUGIN in profile.plugins
+
+    def _tree_bound_together(self, key: str) -> PodGroupTree | None:
+        """The tree that is bound as a whole with the pod group called *key*; None if that is bound by itself."""
+        forest, group = self.scheduler.forest, self.scheduler.cache.groups.get(key)
+        tree = None if forest is None or group is None or not self._has_gangs(group) else forest.tree_of(key)
+        return tree_bound_together(tree, key) if isinstance(tree, PodGroupTree) else None
 
     # --- between two pods -------------------------------------------------------------------------------------------
 
     def next_pod(self, now: float) -> QueuedPodInfo | None:
-        """The pod to schedule next: of an incomplete gang if there is one, else the first of the queue."""
+        """The pod to schedule next: of an incomplete gang or tree if there is one, else the first of the queue."""
         self.recovery.update(now)
-        while (gang := self.recovery.next_to_try(now)) is not None:
-            for pod in gang.unscheduled_pods:
+        while pods := self.recovery.next_to_try(now):
+            for pod in pods:
                 info = self.scheduler.queue.pop_specific(pod, now=now)
                 if info is not None:
                     return info

@@ -121,13 +121,13 @@ def preempted(victim: Pod, by: str, profile: str, node_name: str, *, before_bind
 
 
 def evicted_with_gang(pod: Pod, group: str) -> PodEvent:
-    """*pod* was evicted because its gang, the group called *group*, could not be completed."""
+    """*pod* was evicted because its gang or tree, ``pod group namespace/name``, could not be completed."""
     return PodEvent(
         pod=pod,
         type="Normal",
         reason="EvictedWithGang",
         action="Evicting",
-        note=f"Evicted because pod group {group} stayed incomplete; it is scheduled again as a whole",
+        note=f"Evicted because {group} stayed incomplete; it is scheduled again as a whole",
         reporting_controller=pod.scheduler_name,
     )
 

@@ -15,6 +15,8 @@ from attrs import define, frozen
 from trio_sched.engine.pod_groups.group_tree_cycle import GroupTreeCycle
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import PodToBind
+from trio_sched.objects.pod_groups.pod_group import PodGroup
+from trio_sched.plugin_api.pod_groups import PodGroupTree
 
 MayBind = Callable[[frozenset[str]], frozenset[str]]
 """Which of the pods with these UIDs may be bound if no others are."""
@@ -78,6 +80,18 @@ class BindingUnits:
     def _missing(self, key: str) -> int:
         """How many pods the group called *key* needs besides those that are bound; one if it is no gang."""
         return (self.min_count(key) or 1) - self.bound_count(key)
+
+
+def tree_bound_together(tree: PodGroupTree, leaf: str) -> PodGroupTree | None:
+    """The part of *tree* that is the unit with the pod group called *leaf*; None if that is one of its own."""
+    if isinstance(tree.group, PodGroup):
+        return None
+    if tree.group.min_group_count is not None:
+        return tree
+    for child in tree.children:
+        if any(f"{one.namespace}/{one.name}" == leaf for one in child.leaves):
+            return tree_bound_together(child, leaf)
+    return None
 
 
 class _Rule(Protocol):
