@@ -333,3 +333,16 @@ def test_what_is_kept_of_dry_runs_is_not_used_where_groups_have_pods(
         tried = made.dry_run_preemption(waiting, failed.state, ["n0", "n1", "n2"], 3, budgets)
         found.append({name: [one.name for one in victims.pods] for name, victims in tried.candidates.items()})
     assert found == expected
+
+
+def test_where_nobody_watches_groups_their_pods_are_evicted_one_by_one() -> None:
+    made = scheduler(nodes=2)
+    made.behaviour = behaviour_at((1, 37))
+    for name in ("n0", "n1"):
+        made.cache.add(pod(f"on-{name}", cpu="3", node_name=name, group="group"))
+    waiting = pod("waiting", cpu="3", priority=5)
+    failed = made.try_pod(waiting)
+    assert isinstance(failed, SchedulingFailure)
+    assert failed.state is not None
+    tried = made.dry_run_preemption(waiting, failed.state, ["n0", "n1"], 2, budgets_of(()))
+    assert [len(victims.pods) for victims in tried.candidates.values()] == [1, 1]

@@ -377,10 +377,13 @@ class Scheduler:
     @property
     def disruption_rules(self) -> DisruptionRules | None:
         """What a pod that preempts evicts together; None if every pod is evicted by itself."""
-        if not (self.behaviour.groups_are_victims_of_pods and len(self.cache.groups)):
+        kinds = self.object_cache.kinds
+        if not (self.behaviour.groups_are_victims_of_pods and len(self.cache.groups) and "PodGroup" in kinds):
             return None
         return DisruptionRules(
-            find_group=self.object_cache.get, has_trees=self.forest is not None, group_priority_counts=True
+            find_group=self.object_cache.get,
+            has_trees=self.forest is not None and "CompositePodGroup" in kinds,
+            group_priority_counts=True,
         )
 
     def _group_victims(self) -> GroupVictims | None:

@@ -87,8 +87,8 @@ def dry_run(
     rows = [table.row_of[name] for name in node_names if name in table.row_of]
     chunk = max(num_candidates, _SMALLEST_CHUNK)
     filters = WhatIfFilters(profile, pod, state)
+    search = partial(_Search, filters, table, nominated, budgets, evictable, groups)
     for start in range(0, len(rows), chunk):
-        search = partial(_Search, filters, table, nominated, budgets, evictable, groups)
         for name, outcome in _outcomes(search, table, rows[start : start + chunk], nominated, kept, groups):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else non_violating
@@ -116,7 +116,7 @@ def _outcomes(
         yield from search(WhatIf(table, rows)).outcomes()
         return
     # What is evicted of a group depends on other nodes, and on the group, so that nothing is kept where it has pods.
-    with_groups = [] if groups is None else [row for row in rows if _has_grouped_pods(table, row)]
+    with_groups = {} if groups is None else {row: None for row in rows if _has_grouped_pods(table, row)}
     keeping = [row for row in rows if row not in with_groups] if with_groups else rows
     missing = kept.missing(table, keeping, table.views.pod_objects_generation, nominated, most=table.count)
     fresh: dict[str, Victims | Status] = {}
