@@ -64,7 +64,7 @@ GROUPS: Final = (
         "Status", ("Status", "unschedulable", "unresolvable", "pending", "not_yet", "failure", "SKIP", "Code"), _codes()
     ),
     Group("Answers about nodes", ("Verdicts", "PreFilterResult", "Input", "Domain")),
-    Group("Scores", ("int_scores", "default_normalize_score")),
+    Group("Scores", ("int_scores", "default_normalize_score", "MAX_SCORE")),
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
     Group(
