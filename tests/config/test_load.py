@@ -203,3 +203,48 @@ def test_a_number_longer_than_python_converts_is_not_an_integer_to_compare_label
         f"{HEAD}profiles: [{{pluginConfig: [{{name: NodeAffinity, args: {{addedAffinity: {required}}}}}]}}]"
     )
     assert "for 'Gt', 'Lt' operators, the value must be an integer" in str(problem)
+
+
+def test_sharding_is_off_unless_the_file_says_how_many_shards_there_are() -> None:
+    assert load("").sharding is None
+    sharding = load("sharding: {shards: 16}").sharding
+    assert sharding is not None
+    assert sharding.shards == 16
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("sharding: {}", "sharding.shards: Invalid value: 0: must be between 1 and 256"),
+        ("sharding: {shards: 257}", "sharding.shards: Invalid value: 257: must be between 1 and 256"),
+        (
+            "sharding: {shards: 2}\nleaderElection: {leaderElect: false}",
+            "leaderElection.leaderElect: Invalid value: false: must be true with sharding: its times, its name and its "
+            "namespace are those of the leases of shards",
+        ),
+        (
+            "sharding: {shards: 2}\nextenders: [{urlPrefix: 'http://x', filterVerb: f, weight: 1}]",
+            "extenders: Invalid value: 1: sharding does not work with extenders yet; remove one of both",
+        ),
+        (
+            "sharding: {shards: 2}\ndelayCacheUntilActive: true",
+            "delayCacheUntilActive: Invalid value: true: must be false with sharding, as every replica is active",
+        ),
+    ],
+)
+def test_what_does_not_go_with_sharding_is_refused(body: str, problem: str) -> None:
+    assert str(refusal(HEAD + body)) == problem
+
+
+def test_shards_must_be_a_number() -> None:
+    assert "shards" in str(refusal(HEAD + "sharding: {shards: many}"))
+    assert "sharding" in str(refusal(HEAD + "sharding: 4"))
+
+
+def test_sharding_does_not_go_with_pod_groups() -> None:
+    gates = resolve_feature_gates(["GenericWorkload=true"])
+    with pytest.raises(ConfigError) as caught:
+        load_configuration(HEAD + "sharding: {shards: 2}", gates=gates)
+    assert str(caught.value) == (
+        "sharding: does not work with the gate GenericWorkload yet; turn the gate off, or remove sharding"
+    )

@@ -23,7 +23,7 @@ from trio_sched.cli.commands.rbac import load_configuration, rbac
 from trio_sched.cli.flags.flags import parse_flags
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.cli.startup.prepare import Prepared, prepare
-from trio_sched.daemon.permissions import cluster_rules
+from trio_sched.daemon.permissions import cluster_rules, election_rules
 from trio_sched.kube_client.settings import ConnectionSettings
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +46,14 @@ VALUES = {
         "replicaCount": 3,
         "logFormat": "json",
         "extraArgs": ["--kube-api-qps=9"],
+    },
+    "shared": {"shards": 3, "replicaCount": 3},
+    "shared, with a whole configuration": {
+        "configuration": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "sharding": {"shards": 2},
+        },
     },
     "monitored": {"monitoring": {"podMonitor": True, "rules": True, "labels": {"release": "prometheus"}}},
     "walled in": {
@@ -138,7 +146,9 @@ def check_lease(objects: Objects, prepared: Prepared) -> None:
     election = prepared.config.leader_election
     (role,) = (one for (kind, name), one in objects.items() if kind == "Role" and name.endswith("-leader-election"))
     assert role["metadata"]["namespace"] == election.resource_namespace
-    assert [election.resource_name] in [rule.get("resourceNames") for rule in role["rules"]]
+    sharding = prepared.config.sharding
+    needed = [one.as_manifest() for one in election_rules(election.resource_name, sharding.shards if sharding else 0)]
+    assert role["rules"] == needed
 
 
 def check_service_account(objects: Objects, namespace: str) -> None:

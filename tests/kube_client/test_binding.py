@@ -26,6 +26,13 @@ async def test_a_bind_names_pod_uid_and_node(client: KubeClient, server: Recordi
     ]
 
 
+async def test_a_bind_can_name_the_version_of_the_pod(client: KubeClient, server: RecordingTransport) -> None:
+    await binding.bind_version(client, namespace="shop", name="cart", uid="u-1", resource_version="7", node="n1")
+    ((_, target, _, body),) = server.asked
+    assert target == "/api/v1/namespaces/shop/pods/cart/binding"
+    assert body["metadata"] == {"name": "cart", "namespace": "shop", "uid": "u-1", "resourceVersion": "7"}
+
+
 async def test_a_refused_bind_has_the_message_of_the_server(client: KubeClient, server: RecordingTransport) -> None:
     text = 'Operation cannot be fulfilled on pods/binding "hi": pod hi is already assigned to node "n2"'
     body = {"kind": "Status", "status": "Failure", "message": text, "reason": "Conflict", "code": 409}

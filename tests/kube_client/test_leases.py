@@ -86,3 +86,22 @@ async def test_a_lease_nested_as_deep_as_a_server_stores_it_is_updated() -> None
 def test_a_lease_of_another_shape_is_an_error_in_plain_words() -> None:
     with pytest.raises(UndecodableObject, match=r": Expected str \| null, got int - at spec\.holderIdentity$"):
         leases.StoredLease.decode(b'{"spec": {"holderIdentity": 5}}')
+
+
+async def test_leases_are_listed_by_name_and_one_that_cannot_be_read_is_left_out(
+    client: KubeClient, server: RecordingTransport
+) -> None:
+    bad = {"metadata": {"name": "bad"}, "spec": {"leaseDurationSeconds": "long"}}
+    server.answer = httpx.Response(200, json={"kind": "LeaseList", "items": [STORED, bad]})
+    found = await leases.list_leases(client, namespace="kube-system", timeout_seconds=5)
+    assert list(found) == ["kube-scheduler"]
+    assert found["kube-scheduler"].raw == STORED
+    assert found["kube-scheduler"].lease.spec.holder_identity == "other"
+    assert server.asked[0][1] == "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?timeout=5s"
+
+
+async def test_a_lease_is_written_with_more_annotations(client: KubeClient, server: RecordingTransport) -> None:
+    stored = leases.StoredLease.decode(json.dumps(STORED).encode())
+    stored = stored.with_annotations({"a": "1", "b": "1"}).with_annotations({"b": "2"})
+    await leases.update_lease(client, stored, LeaseSpec(holder_identity="me"))
+    assert server.asked[0][3]["metadata"] == {**STORED["metadata"], "annotations": {"a": "1", "b": "2"}}  # type: ignore[dict-item]

@@ -20,6 +20,7 @@ from trio_sched.config.schema import (
     Profile,
     RawArguments,
     SchedulerConfig,
+    Sharding,
 )
 from trio_sched.config.wire_types import points_at
 
@@ -48,6 +49,7 @@ def complete(given: Given, gates: FeatureGates) -> SchedulerConfig:
         extenders=tuple(map(_extender, given.get("extenders") or ())),
         delay_cache_until_active=given.get("delayCacheUntilActive", False),
         explain_in_condition=given.get("explainInCondition", False),
+        sharding=None if given.get("sharding") is None else Sharding(shards=given["sharding"].get("shards", 0)),
     )
 
 

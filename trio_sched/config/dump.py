@@ -143,6 +143,7 @@ def configuration_tree(config: SchedulerConfig) -> dict[str, Any]:
             extenders=[_extender(extender) for extender in config.extenders],
             delayCacheUntilActive=config.delay_cache_until_active,
             explainInCondition=config.explain_in_condition,
+            sharding={} if config.sharding is None else {"shards": config.sharding.shards},
         ),
     }
 

@@ -130,6 +130,17 @@ class Extender:
 
 
 @frozen(kw_only=True)
+class Sharding:
+    """``sharding``: several replicas schedule at a time, each for some of the shards."""
+
+    shards: int = 0
+    """How many there are; the same in all replicas."""
+
+
+MAX_SHARDS: Final = 256
+
+
+@frozen(kw_only=True)
 class SchedulerConfig:
     """``KubeSchedulerConfiguration``, completed."""
 
@@ -146,3 +157,5 @@ class SchedulerConfig:
     delay_cache_until_active: bool = False
     explain_in_condition: bool = False
     """Whether the message of a pending pod's condition ends with the first change that would let it run."""
+    sharding: Sharding | None = None
+    """None: one replica schedules, the others wait."""

@@ -9,6 +9,7 @@ from trio_sched.config.known_plugins import REMOVED_PLUGINS
 from trio_sched.config.plugin_arguments.table import argument_problems, internal_arguments
 from trio_sched.config.problems import duplicate, invalid, invalid_name, required
 from trio_sched.config.schema import (
+    MAX_SHARDS,
     ClientConnection,
     Extender,
     LeaderElection,
@@ -17,6 +18,7 @@ from trio_sched.config.schema import (
     Profile,
     RawArguments,
     SchedulerConfig,
+    Sharding,
 )
 from trio_sched.config.wire_types import API_VERSION, POINTS
 from trio_sched.documents.tree import compact
@@ -54,6 +56,25 @@ def _problems(config: SchedulerConfig, gates: FeatureGates) -> Iterator[Problem]
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         yield invalid("podMaxBackoffSeconds", config.pod_max_backoff_seconds, detail)
     yield from _extenders(config.extenders)
+    if config.sharding is not None:
+        yield from _sharding(config, config.sharding, gates)
+
+
+def _sharding(config: SchedulerConfig, sharding: Sharding, gates: FeatureGates) -> Iterator[Problem]:
+    if not 1 <= sharding.shards <= MAX_SHARDS:
+        yield invalid("sharding.shards", sharding.shards, f"must be between 1 and {MAX_SHARDS}")
+    if not config.leader_election.leader_elect:
+        detail = "must be true with sharding: its times, its name and its namespace are those of the leases of shards"
+        yield invalid("leaderElection.leaderElect", False, detail)
+    if config.extenders:
+        yield invalid(
+            "extenders", len(config.extenders), "sharding does not work with extenders yet; remove one of both"
+        )
+    if config.delay_cache_until_active:
+        yield invalid("delayCacheUntilActive", True, "must be false with sharding, as every replica is active")
+    if gates.features.generic_workload:
+        detail = "does not work with the gate GenericWorkload yet; turn the gate off, or remove sharding"
+        yield Problem("sharding", detail)
 
 
 def _client_connection(connection: ClientConnection) -> Iterator[Problem]:

@@ -121,6 +121,7 @@ CLIENT_CONNECTION: Final = Struct(
         "burst": _INT32,
     },
 )
+SHARDING: Final = Struct("v1.ShardingConfiguration", {"shards": _INT32})
 CONFIGURATION: Final = Struct(
     "v1.KubeSchedulerConfiguration",
     {
@@ -133,7 +134,9 @@ CONFIGURATION: Final = Struct(
         "profiles": ListOf(_profile(POINTS)),
         "extenders": ListOf(EXTENDER),
         "delayCacheUntilActive": _BOOL,
-        "explainInCondition": _BOOL,  # of trio-sched; kube-scheduler does not know it
+        # Of trio-sched; kube-scheduler does not know them.
+        "explainInCondition": _BOOL,
+        "sharding": SHARDING,
     },
     embedded={
         **TYPE_META,

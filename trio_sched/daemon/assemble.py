@@ -93,7 +93,12 @@ def assemble(
         "Pod": lambda: watches.pods.by_name,
         "Node": lambda: watches.nodes.by_name,
     }
-    scheduler = build_scheduler(settings, random, pods_and_nodes, decisions)
+    owned = None
+    if config.sharding is not None:
+        from trio_sched.daemon.sharding.sharding import build_owned
+
+        owned = build_owned(settings, config.sharding)
+    scheduler = build_scheduler(settings, random, pods_and_nodes, decisions, owned)
     queue = scheduler.queue
 
     def wake() -> None:
@@ -145,9 +150,27 @@ def assemble(
             skip_pod_schedule=skip_pod_schedule,
             tracer=tracer,
         )
+    sharding = None
+    if owned is not None:
+        from trio_sched.daemon.sharding.sharding import build_sharding
+
+        sharding = build_sharding(
+            owned,
+            settings,
+            clients,
+            scheduler=scheduler,
+            status_writer=status_writer,
+            object_waits=object_waits,
+            jobs=plugin_jobs,
+            metrics=metrics,
+            random=random,
+            wall_clock=wall_clock,
+            shown=lambda: watches.pods.by_name,
+            wake=wake,
+        )
     attempts = AttemptHistory()
     remedies = build_remedies(scheduler, status_writer, metrics) if config.explain_in_condition else None
-    failure_handler = FailureHandler(
+    failure_handler = (FailureHandler if sharding is None else sharding.failure_handler)(
         scheduler=scheduler,
         recorder=recorder,
         status_writer=status_writer,
@@ -156,7 +179,7 @@ def assemble(
         attempts=attempts,
         remedies=remedies,
     )
-    binding = BindingCycle(
+    binding = (BindingCycle if sharding is None else sharding.binding)(
         scheduler=scheduler,
         pool=bind_pool,
         waiting=waiting,
@@ -166,10 +189,11 @@ def assemble(
         failure_handler=failure_handler,
         wake=pods_available.set,
         metrics=metrics,
-        nominate_while_binding=features.nominated_node_name_for_expectation,
+        # Where the work is shared, a nomination is a question to the owner of the node.
+        nominate_while_binding=features.nominated_node_name_for_expectation and sharding is None,
         extenders=extenders,
     )
-    event_handlers = EventHandlers(
+    event_handlers = (EventHandlers if sharding is None else sharding.event_handlers)(
         scheduler=scheduler,
         reject_waiting=waiting.reject_deleted,
         move_on_pod_add=features.gang_scheduling,
@@ -214,6 +238,7 @@ def assemble(
     )
     http = PluginHttp(NetworkTransport() if clients.of_plugins is None else clients.of_plugins)
     plugin_metrics = PluginMetricRegistry()
+    binder = Binder(client=clients.main, random=random, retry_seconds=settings.gates.behaviour.bind_retry_seconds)
     parts = HandleParts(
         scheduler=scheduler,
         object_waits=object_waits,
@@ -223,14 +248,14 @@ def assemble(
         writes=ObjectWrites(clients.main, served),
         activate=activate,
         retries_changed=backoff_changed.set,
-        bind=Binder(client=clients.main, random=random, retry_seconds=settings.gates.behaviour.bind_retry_seconds).bind,
+        bind=(binder if sharding is None else sharding.binder).bind,
         recorder=recorder,
         background=plugin_jobs,
         metrics=metrics,
         http=http,
         plugin_metrics=plugin_metrics,
     )
-    loader = ProfileLoader(scheduler=scheduler, parts=parts)
+    loader = (ProfileLoader if sharding is None else sharding.loader)(scheduler=scheduler, parts=parts)
     loaded = loader.load(settings)
     hook_times = HookTimes(time.perf_counter)
     reloads, cache_checks = ReloadCounters(), CacheChecks()
@@ -269,7 +294,10 @@ def assemble(
         cache_checks=cache_checks,
         elector=build_elector(
             settings, clients, recorder=recorder, metrics=metrics, random=random, wall_clock=wall_clock
-        ),
+        )
+        if sharding is None
+        else sharding.elector,
+        sharding=sharding,
         decisions=decisions,
         metrics=Metrics(
             options=settings.metrics,

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from trio_sched.daemon.leader_election import LeaderElector
     from trio_sched.daemon.recording.decision_recorder import DecisionRecorder  # only where decisions are recorded
     from trio_sched.daemon.shadow.shadow import Shadow
+    from trio_sched.daemon.sharding.shard_elector import ShardElector
+    from trio_sched.daemon.sharding.sharding import Sharding
 
 
 @define(eq=False)
@@ -110,8 +112,10 @@ class Assembly:
     cache_checks: CacheChecks
     tasks: BackgroundTasks
     """Of the plugins that are scheduled with."""
-    elector: LeaderElector | None
+    elector: LeaderElector | ShardElector | None
     """Holds the lease, or waits for it; None without leader election."""
+    sharding: Sharding | None = None
+    """Shares the work with other replicas; None: one of them schedules."""
     decisions: DecisionRecorder | None = None
     """Records what decisions depend on; None: nothing is recorded."""
     shadow: Shadow | None = None

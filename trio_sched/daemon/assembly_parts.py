@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from trio_sched.daemon.recording.decision_recorder import DecisionRecorder  # only where decisions are recorded
     from trio_sched.daemon.shadow.shadow import Shadow
     from trio_sched.daemon.shadow.shadow_settings import ShadowSettings
+    from trio_sched.engine.sharding.owned_shards import OwnedShards
 
 log = logging.getLogger(__name__)
 
@@ -197,6 +198,7 @@ def build_scheduler(
     random: Random,
     pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], object]]],
     decisions: DecisionRecorder | None,
+    owned: OwnedShards | None,
 ) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
     features, behaviour = settings.gates.features, settings.gates.behaviour
@@ -240,6 +242,10 @@ def build_scheduler(
         of_queue["find_group"] = partial(_pod_group, parts["object_cache"])
     if decisions is None:
         queue = GroupQueue(**of_queue) if as_entities else SchedulingQueue(**of_queue)
+        if owned is not None:
+            from trio_sched.engine.sharding.sharded_scheduler import ShardedScheduler
+
+            return ShardedScheduler(**parts, queue=queue, rng=random, owned=owned)
         return Scheduler(**parts, queue=queue, rng=random)
     from trio_sched.daemon.recording.recorded_group_queue import RecordedGroupQueue
     from trio_sched.daemon.recording.recorded_queue import RecordedQueue

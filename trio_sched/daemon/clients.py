@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,28 @@ class WritePermit:
         if trio.current_time() > self.until:
             why = "is not held by this process" if self.until == -math.inf else "was not renewed in time"
             raise WriteNotPermitted(f"the lease {self.lock} {why}")
+
+
+def _permit() -> None:
+    pass
+
+
+request_permit: ContextVar[Callable[[], None]] = ContextVar("request_permit", default=_permit)
+"""What a task asks right before it sends a write, where several processes write; raises `WriteNotPermitted`."""
+
+
+@define(eq=False)
+class RequestPermit(WritePermit):
+    """A permit that leaves it to the task, too, whether a write may be sent: some writes need more than others."""
+
+    def check(self) -> None:
+        """Check *lock*, then what the task asks for.
+
+        Raises:
+            WriteNotPermitted: it may not be written now.
+        """
+        WritePermit.check(self)
+        request_permit.get()()
 
 
 def refuse_write() -> None:
@@ -99,7 +122,8 @@ async def open_clients(
         of_plugins: likewise.
     """
     limits, election = config.client_connection, config.leader_election
-    logs, permit = RequestLogs(), WritePermit(f"{election.resource_namespace}/{election.resource_name}")
+    new_permit = WritePermit if config.sharding is None else RequestPermit
+    logs, permit = RequestLogs(), new_permit(f"{election.resource_namespace}/{election.resource_name}")
     open_client = partial(
         connect,
         connection,

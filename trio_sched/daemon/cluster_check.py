@@ -102,7 +102,9 @@ async def check_cluster(client: KubeClient, loaded: LoadedProfiles, user: str = 
     election = loaded.settings.config.leader_election
     rules = [(rule, "") for rule in cluster_rules(loaded)]
     if election.leader_elect:
-        rules += [(rule, election.resource_namespace) for rule in election_rules(election.resource_name)]
+        sharding = loaded.settings.config.sharding
+        found_rules = election_rules(election.resource_name, 0 if sharding is None else sharding.shards)
+        rules += [(rule, election.resource_namespace) for rule in found_rules]
     found = await server_version(client)
     versions = await _versions(client, loaded)
     lacking = await _lacking(client, rules, user)

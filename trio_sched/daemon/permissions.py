@@ -9,6 +9,7 @@ from attrs import frozen
 
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.watching.watched_kinds import WATCHED_ANYWAY, kind_of
+from trio_sched.engine.sharding.ownership import shard_lease
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.pod_groups.workload_groups import PLURAL as WORKLOADS
 from trio_sched.plugin_api.custom_resources import Watched
@@ -78,11 +79,17 @@ def union_of(rules: Iterable[Rule]) -> list[Rule]:
     return _merged(allowed)
 
 
-def election_rules(lease: str) -> list[Rule]:
-    """For the Role in the namespace of the *lease*."""
+def election_rules(lease: str, shards: int = 0) -> list[Rule]:
+    """For the Role in the namespace of the *lease*; with *shards* there is one more for each of them."""
+    if not shards:
+        return [
+            Rule("coordination.k8s.io", ("leases",), ("create",)),
+            Rule("coordination.k8s.io", ("leases",), ("get", "list", "update", "watch"), (lease,)),
+        ]
+    names = (lease, *(shard_lease(lease, shard, shards) for shard in range(shards)))
     return [
-        Rule("coordination.k8s.io", ("leases",), ("create",)),
-        Rule("coordination.k8s.io", ("leases",), ("get", "list", "update", "watch"), (lease,)),
+        Rule("coordination.k8s.io", ("leases",), ("create", "list")),  # they are listed together, at one moment
+        Rule("coordination.k8s.io", ("leases",), ("get", "update", "watch"), names),
     ]
 
 

@@ -41,6 +41,7 @@ _FIXED: Final = {
     "explain_in_condition": "explainInCondition",
     "extenders": "extenders",
     "leader_election": "leaderElection",
+    "sharding": "sharding",
 }
 """Fields of the configuration that cannot change while the scheduler runs, and how they are written."""
 _MOST_CHANGED_LINES: Final = 100

@@ -76,8 +76,10 @@ class EventHandlers:
         self._pod_deleted(old if old is not None else last, now)
         return _POD_DELETED if last.node_name else unassigned.deleted_label
 
-    def _responsible_for_pod(self, pod: Pod) -> bool:
+    def _has_profile(self, pod: Pod) -> bool:
         return pod.scheduler_name in self.scheduler.profiles
+
+    _responsible_for_pod = _has_profile  # not all that have one, where several schedulers share the work
 
     def profiles_changed(self, pods: Iterable[Pod], *, now: float) -> None:
         """Other profiles are installed: forget the pods that none of them schedules, take up those that one does now.
@@ -89,16 +91,21 @@ class EventHandlers:
         cache, queue = self.scheduler.cache, self.scheduler.queue
         for pod in cache.unassigned.pods():
             if not self._responsible_for_pod(pod):
-                if cache.is_assumed(pod.uid):  # it will be bound all the same, and stays a member of its group
-                    cache.unassigned.drop(pod)
-                else:
-                    cache.drop_unassigned(pod)
-                queue.delete(pod)
+                self._forget(pod)
         for pod in pods:
             if not pod.node_name and self._responsible_for_pod(pod) and cache.unassigned.get(pod.key) is None:
                 cache.put_unassigned(pod)
                 if not cache.is_assumed(pod.uid):
                     queue.add(pod, now=now)
+
+    def _forget(self, pod: Pod) -> None:
+        """Nothing is decided here any more about a pod without a node."""
+        cache = self.scheduler.cache
+        if cache.is_assumed(pod.uid):  # it will be bound all the same, and stays a member of its group
+            cache.unassigned.drop(pod)
+        else:
+            cache.drop_unassigned(pod)
+        self.scheduler.queue.delete(pod)
 
     def take_up_if_missed(self, pod: Pod, *, now: float) -> bool:
         """Take up *pod*, which the watch has shown, if the cache or the queue should have it and does not.
@@ -158,7 +165,7 @@ class EventHandlers:
         elif new.node_name:
             self._cache(self.scheduler.cache.add, new)
             queue.move_all(ASSIGNED_POD_ADD, None, new, now=now)
-            if self._responsible_for_pod(new):
+            if self._has_profile(new):
                 queue.delete(old)
         elif self._responsible_for_pod(new) and old.metadata.resource_version != new.metadata.resource_version:
             self._update_pod_in_scheduling_queue(old, new, now)
@@ -177,7 +184,7 @@ class EventHandlers:
     def _pod_deleted(self, known: Pod, now: float) -> None:
         """The pod is gone that was *known* like this; its last state can be another."""
         cache, queue = self.scheduler.cache, self.scheduler.queue
-        if not known.node_name and self._responsible_for_pod(known):
+        if not known.node_name and self._has_profile(known):
             # It had no node in the last version that was seen, so it is in the queue, even if it got one in between.
             cache.drop_unassigned(known)
             # Its status need not show the nomination that counts: not yet, or because the patch was refused.

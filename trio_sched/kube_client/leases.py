@@ -1,9 +1,10 @@
 """Leases, read and written whole: fields that the classes here do not have survive an update."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from trio_sched.documents.deep_json import decode_deep, with_deep_recursion
 from trio_sched.kube_client.connection import JSON, KubeClient
@@ -44,6 +45,12 @@ class StoredLease:
             raise UndecodableObject("leases", "", "", describe_undecodable(problem)) from problem
         return cls(lease=lease, raw=raw, record=record_of(lease.spec))
 
+    def with_annotations(self, annotations: Mapping[str, str]) -> "StoredLease":
+        """The same lease, to be written with *annotations* besides those that it has."""
+        metadata = self.raw.get("metadata") or {}
+        merged = {**(metadata.get("annotations") or {}), **annotations}
+        return evolve(self, raw={**self.raw, "metadata": {**metadata, "annotations": merged}})
+
 
 def record_of(spec: LeaseSpec) -> bytes:
     """*spec* as text; it changes with every renewal."""
@@ -68,8 +75,37 @@ async def get_lease(
     return StoredLease.decode(await client.call(b"GET", target.encode()))
 
 
+async def list_leases(
+    client: KubeClient, *, namespace: str, timeout_seconds: float | None = None
+) -> dict[str, StoredLease]:
+    """All leases of a namespace by name, as they are now; one that cannot be read is left out.
+
+    Arguments as for :func:`get_lease`.
+    """
+    target = LEASE_KIND.collection(namespace) + _timeout(timeout_seconds)
+    body = await client.call(b"GET", target.encode())
+    try:
+        items = decode_deep(_raw_decoder.decode, body).get("items") or ()
+    except UNDECODABLE as problem:
+        raise UndecodableObject("leases", "", "", describe_undecodable(problem)) from problem
+    found: dict[str, StoredLease] = {}
+    for raw in items if isinstance(items, list) else ():
+        try:
+            lease = msgspec.convert(raw, Lease)
+        except UNDECODABLE:
+            continue
+        found[lease.metadata.name] = StoredLease(lease=lease, raw=raw, record=record_of(lease.spec))
+    return found
+
+
 async def create_lease(
-    client: KubeClient, *, namespace: str, name: str, spec: LeaseSpec, timeout_seconds: float | None = None
+    client: KubeClient,
+    *,
+    namespace: str,
+    name: str,
+    spec: LeaseSpec,
+    annotations: Mapping[str, str] | None = None,
+    timeout_seconds: float | None = None,
 ) -> StoredLease:
     """Create the lease called *name*; arguments as for :func:`get_lease`.
 
@@ -79,7 +115,7 @@ async def create_lease(
     lease = {
         "kind": "Lease",
         "apiVersion": LEASE_KIND.api_version,
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, **({"annotations": annotations} if annotations else {})},
         "spec": spec,
     }
     target = LEASE_KIND.collection(namespace) + _timeout(timeout_seconds)

@@ -6,6 +6,7 @@ from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.objects.copies import encode
+from trio_sched.objects.pod import Pod
 
 
 async def patch_pod_status(client: KubeClient, *, namespace: str, name: str, status: dict[str, Any]) -> None:
@@ -17,6 +18,27 @@ async def patch_pod_status(client: KubeClient, *, namespace: str, name: str, sta
     """
     target = POD_KIND.path(name, namespace=namespace, subresource="status").encode()
     await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=encode({"status": status}))
+
+
+async def exchange_pod_status(
+    client: KubeClient, *, namespace: str, name: str, status: dict[str, Any], resource_version: str = ""
+) -> Pod:
+    """Apply *status* as `patch_pod_status` does, and return the pod as it is then.
+
+    Raises:
+        NotFound: the pod does not exist.
+        Conflict: it is not at *resource_version*, if that is given.
+    """
+    metadata = {"metadata": {"resourceVersion": resource_version}} if resource_version else {}
+    return await verbs.patch(
+        client,
+        POD_KIND,
+        name,
+        encode({**metadata, "status": status}),
+        namespace=namespace,
+        subresource="status",
+        patch_type=STRATEGIC_MERGE_PATCH,
+    )
 
 
 async def evict_pod(client: KubeClient, *, namespace: str, name: str, uid: str = "") -> None:

@@ -17,6 +17,7 @@ CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {{leaderElect: {elect}, resourceName: mine, resourceNamespace: leases}}
+{top}
 profiles:
   - schedulerName: s
     plugins:
@@ -51,9 +52,9 @@ def with_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PluginRegistry, "discover", discovered)
 
 
-def printed(tmp_path: Path, *arguments: str, elect: bool = True, more: str = "") -> Any:
+def printed(tmp_path: Path, *arguments: str, elect: bool = True, more: str = "", top: str = "") -> Any:
     path = tmp_path / "config.yaml"
-    path.write_text(CONFIG.format(elect=str(elect).lower(), more=more))
+    path.write_text(CONFIG.format(elect=str(elect).lower(), more=more, top=top))
     result = CliRunner().invoke(rbac, ["--config", str(path), *arguments], help_option_names=["-h", "--help"])
     assert result.exit_code == 0, result.output
     return list(yaml.safe_load_all(result.output))
@@ -109,6 +110,15 @@ def test_the_lease_is_allowed_by_its_name_where_it_is(tmp_path: Path) -> None:
             assert one["subjects"] == [{"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}]
     assert len(documents) == 5
     assert len(printed(tmp_path, elect=False)) == 3
+
+
+def test_where_the_work_is_shared_there_is_a_lease_for_each_shard(tmp_path: Path) -> None:
+    documents = printed(tmp_path, "--name=n", top="sharding: {shards: 2}")
+    (role,) = (one for one in documents if one["kind"] == "Role")
+    assert [(rule.get("resourceNames"), rule["verbs"]) for rule in role["rules"]] == [
+        (None, ["create", "list"]),
+        (["mine", "mine-shard-0-of-2", "mine-shard-1-of-2"], ["get", "update", "watch"]),
+    ]
 
 
 @pytest.mark.parametrize("writes", [("Pod",), {"Pod": "delete"}, {3: ("delete",)}, {"Pod": (1,)}])

@@ -77,8 +77,10 @@ def rbac(
     ]
     if election.leader_elect and not shadow:
         lease, where = f"{name}-leader-election", election.resource_namespace
+        sharding = loaded.settings.config.sharding
+        of_election = election_rules(election.resource_name, 0 if sharding is None else sharding.shards)
         documents += [
-            {**_head("Role", lease, where), "rules": _manifests(election_rules(election.resource_name))},
+            {**_head("Role", lease, where), "rules": _manifests(of_election)},
             _binding("RoleBinding", lease, where, "Role", lease, subject),
         ]
     click.echo("---\n".join(map(_yaml, documents)), nl=False)

@@ -91,6 +91,10 @@ class PluginRegistry:
                 candidates.append(entry_point)
         return cls(by_name)
 
+    def copy(self) -> PluginRegistry:
+        """Another registry with the same plugins; what is added there is not offered here."""
+        return PluginRegistry(dict(self._entry_points), dict(self._loaded), dict(self._sources), self._exclusion)
+
     @property
     def names(self) -> list[str]:
         """All names on offer, sorted."""

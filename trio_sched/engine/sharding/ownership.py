@@ -27,3 +27,8 @@ def shard_of(name: str, shards: int) -> int:
 def fair_share(shards: int, replicas: int) -> int:
     """How many of *shards* a replica holds at most where there are so many *replicas*; at least one."""
     return max(-(-shards // max(replicas, 1)), 1)
+
+
+def shard_lease(lease: str, shard: int, shards: int) -> str:
+    """The name of the lease of a shard, where leader election would use *lease*."""
+    return f"{lease}-shard-{shard}-of-{shards}"

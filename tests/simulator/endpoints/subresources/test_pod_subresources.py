@@ -55,6 +55,19 @@ async def test_a_binding_for_another_uid_is_refused(api: Api) -> None:
     )
 
 
+async def test_a_binding_for_another_version_is_refused(api: Api) -> None:
+    pod = await api.create_pod("ext")
+    version = pod["metadata"]["resourceVersion"]
+    body = {"metadata": {"name": "ext", "resourceVersion": "1"}, "target": {"name": "n"}}
+    status = await refused(api, "ext", body, 409)
+    assert status["message"].endswith(
+        f"Precondition failed: ResourceVersion in precondition: 1, ResourceVersion in object meta: {version}"
+    )
+    body["metadata"] = {"name": "ext", "resourceVersion": version}
+    await api("POST", f"{PODS}/ext/binding", body, expect=201)
+    assert (await api.pod("ext"))["spec"]["nodeName"] == "n"
+
+
 async def test_a_gated_pod_cannot_be_bound(api: Api) -> None:
     await api.create_pod("gated", schedulingGates=[{"name": "g"}])
     status = await refused(api, "gated", {"target": {"name": "n"}}, 409)

@@ -29,6 +29,7 @@ _TOP: Final = (
     "extenders",
     "delayCacheUntilActive",
     "explainInCondition",
+    "sharding",
 )
 _ORDERS: Final = {
     "leaderElection": (

@@ -48,7 +48,8 @@ def bind(state: ClusterState, pods: ResourceType, namespace: str, name: str, bod
     """Bind a pod to a node.
 
     Raises:
-        ApiError: 404 no such pod; 409 bound already, gated, being deleted, or not the uid of the body; 500 no target.
+        ApiError: 404 no such pod; 409 bound already, gated, being deleted, or not the uid or version of the body;
+        500 no target.
     """
     metadata = body.get("metadata") or {}
     if metadata.get("name") not in (None, "", name):
@@ -63,6 +64,9 @@ def bind(state: ClusterState, pods: ResourceType, namespace: str, name: str, bod
     uid = metadata.get("uid")
     if uid and uid != old_metadata["uid"]:
         raise precondition_failed(pods, stored.key, name, "UID", uid, old_metadata["uid"])
+    version = metadata.get("resourceVersion")
+    if version and version != str(stored.version):
+        raise precondition_failed(pods, stored.key, name, "ResourceVersion", version, str(stored.version))
     if "deletionTimestamp" in old_metadata:
         why = f"pod {name} is being deleted, cannot be assigned to a host"
         raise conflict(pods, name, why, subresource="binding")

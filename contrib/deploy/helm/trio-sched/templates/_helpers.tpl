@@ -43,6 +43,10 @@ leaderElection:
   leaderElect: true
   resourceName: {{ .Values.leaseName }}
   resourceNamespace: {{ .Release.Namespace }}
+{{- with .Values.shards }}
+sharding:
+  shards: {{ . }}
+{{- end }}
 profiles:
   - schedulerName: {{ .Values.schedulerName }}
 {{- if eq .Values.preset "bin-packing" }}

@@ -1,0 +1,30 @@
+"""Replicas that share the work are killed, stopped and cut off under load; requests arrive after their senders died.
+
+More runs, on a machine with time::
+
+    SHARDING_SEEDS=0-1000 pytest tests/end_to_end/faults/test_shared_work.py
+"""
+
+import os
+
+import pytest
+from random_faults import RandomFaults
+from trio.testing import MockClock
+
+SEEDS = (52, 11, 38)
+"""Of the first 150 runs, one that goes wrong without fences, and two with many pods that are fenced and refused."""
+
+
+def seeds() -> list[int]:
+    first, _dash, end = os.environ.get("SHARDING_SEEDS", "").partition("-")
+    return list(range(int(first), int(end))) if first else list(SEEDS)
+
+
+@pytest.mark.parametrize("seed", seeds())
+async def test_whatever_fails_no_node_is_overcommitted_and_no_pod_forgotten(
+    seed: int, autojump_clock: MockClock
+) -> None:
+    run = RandomFaults(seed)
+    await run.run()
+    assert run.placed
+    assert run.placed_later == {}

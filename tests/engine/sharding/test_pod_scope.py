@@ -1,0 +1,53 @@
+"""Whose task it is to decide on a pod."""
+
+import pytest
+
+from trio_sched.engine.sharding.pod_scope import Scope, owner_of, scope_of
+from trio_sched.engine.sharding.repelling_terms import RepellingTerms
+from trio_sched.objects.metadata import OwnerReference
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.storage.volume import ImageVolumeSource, Volume
+from trio_sched.testing import (
+    node_affinity,
+    pod,
+    pod_affinity,
+    pod_anti_affinity,
+    pod_term,
+    spread_constraint,
+    term,
+)
+
+
+def is_device(name: str) -> bool:
+    return name == "example.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("one", "scope"),
+    [
+        (pod("p", cpu=1, host_ports=[80], node_selector={"a": "b"}), Scope.LOCAL),
+        (pod("p", affinity=node_affinity(term("a In b"))), Scope.LOCAL),
+        (pod("p", requests={"example.com/fpga": 1}), Scope.LOCAL),
+        (pod("p", spread=[spread_constraint(hard=False)]), Scope.LOCAL),
+        (pod("p", affinity=pod_affinity(preferred=[(5, pod_term("a=b"))])), Scope.LOCAL),
+        (pod("p", volumes=[Volume(name="v", image=ImageVolumeSource())]), Scope.LOCAL),
+        (pod("p", spread=[spread_constraint()]), Scope.LANE),
+        (pod("p", affinity=pod_affinity(pod_term("a=b"))), Scope.LANE),
+        (pod("p", affinity=pod_anti_affinity(pod_term("a=b"))), Scope.LANE),
+        (pod("p", labels={"app": "b"}), Scope.LANE),
+        (pod("p", volumes=["claim"]), Scope.CONFINED),
+        (pod("p", claims=["claim"]), Scope.CONFINED),
+        (pod("p", requests={"example.com/gpu": 1}), Scope.CONFINED),
+        (pod("p", group="group"), Scope.CONFINED),
+    ],
+)
+def test_the_scope_of_a_pod_is_how_far_its_required_rules_reach(one: Pod, scope: Scope) -> None:
+    terms = RepellingTerms()
+    terms.add(pod("a", affinity=pod_anti_affinity(pod_term("app=b"))), 1)
+    assert scope_of(one, terms, is_device) is scope
+
+
+def test_the_owner_of_a_pod_is_its_controller_or_itself() -> None:
+    reference = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="uid-of-web", controller=True)
+    assert owner_of(pod("p", owner=reference)) == "uid-of-web"
+    assert owner_of(pod("p", uid="its-own")) == "its-own"

@@ -1,0 +1,166 @@
+"""Replicas that share the work, under load: killed, stopped, cut off, with requests that arrive much too late."""
+
+from collections import Counter
+from functools import partial
+from random import Random
+
+import trio
+from attrs import define, field
+from ledger import Ledger
+from lossy_network import LossyNetwork, start_behind_lossy_network
+from sharded_replicas import HEAD, sharding_of
+
+from trio_sched.objects.pod import Pod
+from trio_sched.testing import node, pod, pod_anti_affinity, pod_term
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.scheduler_process import SchedulerProcess
+
+ZONES = 4
+ZONE = "topology.kubernetes.io/zone"
+WORKLOADS = 5
+QUIET_SECONDS = 150.0
+"""After the last fault; leases expire and proposals are given up several times meanwhile."""
+
+
+@define(eq=False)
+class RandomFaults:
+    """One run, drawn from a seed."""
+
+    seed: int
+    dice: Random = field(init=False)
+    shards: int = field(init=False)
+    stuck: float = field(init=False)
+    """The share of requests that are held back."""
+    placed: dict[str, str] = field(factory=dict, init=False)
+    """Pods → their nodes, at the end."""
+    placed_later: dict[str, str] = field(factory=dict, init=False)
+    """What a scheduler that starts then finds a place for."""
+    results: Counter[str] = field(factory=Counter, init=False)
+    """Of proposals, and how many pods were fenced."""
+    _processes: list[tuple[SchedulerProcess, LossyNetwork]] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.dice = Random(self.seed)
+        self.shards = self.dice.choice([1, 2, 4, 6])
+        self.stuck = self.dice.choice([0.0, 0.0, 0.03, 0.1])
+
+    async def run(self) -> None:
+        """Run it.
+
+        Raises:
+            AssertionError: a node was over its allocatable, a pod was bound twice, or is beside one that it repels.
+        """
+        nodes = [node(f"n{n}", cpu=2, labels={ZONE: f"z{n % ZONES}"}) for n in range(self.dice.randint(4, 14))]
+        config = HEAD + f"sharding: {{shards: {self.shards}}}\n"
+        cluster_of = partial(virtual_cluster, leader_elect=True, scheduler=False, kubelets=False, real_seconds=120.0)
+        async with (
+            trio.open_nursery() as network,
+            cluster_of(nodes=nodes, config=config, seed=self.seed) as cluster,
+        ):
+            ledger = Ledger(cluster)
+            for _ in range(self.dice.choice([2, 3, 4])):
+                await self._start(cluster, network)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._load, cluster)
+                nursery.start_soon(self._break, cluster, network)
+            await self._calm_down(cluster, network)
+            ledger.check()
+            _check_zones(cluster)
+            self._count(cluster)
+            await self._look_what_is_left(cluster)
+            network.cancel_scope.cancel()
+
+    async def _start(self, cluster: VirtualCluster, network: trio.Nursery, *, after_seconds: float = 0.0) -> None:
+        await trio.sleep(after_seconds)
+        identity, dice = f"replica-{len(cluster.schedulers)}", Random(self.dice.random())
+        self._processes.append(await start_behind_lossy_network(cluster, network, identity, dice, self.stuck))
+
+    async def _load(self, cluster: VirtualCluster) -> None:
+        dice = self.dice
+        for number in range(dice.randint(20, 120)):
+            if dice.random() < 0.1:
+                await trio.sleep(dice.uniform(0, 10))
+            which, workload = dice.random(), dice.randrange(WORKLOADS)
+            labels, affinity = {}, None
+            if which < 0.1:
+                labels = {"app": f"repelled-{workload}"}
+            elif which < 0.2:
+                labels = {"app": f"repels-{workload}"}
+                affinity = pod_anti_affinity(pod_term(f"app=repelled-{workload}", ZONE))
+            cpu = dice.choice(["250m", "500m", "1"])
+            await cluster.create(pod(f"p{number}", cpu=cpu, labels=labels, affinity=affinity))
+
+    async def _break(self, cluster: VirtualCluster, network: trio.Nursery) -> None:
+        dice = self.dice
+        for _ in range(dice.randint(1, 6)):
+            await trio.sleep(dice.uniform(1, 25))
+            running = [one for one in self._processes if one[0].running]
+            which = dice.random()
+            if not running or which < 0.15:
+                await self._start(cluster, network)
+                continue
+            process, link = dice.choice(running)
+            if which < 0.4:
+                await process.kill()
+                network.start_soon(partial(self._start, cluster, network, after_seconds=dice.uniform(0, 20)))
+            elif which < 0.6:
+                network.start_soon(self._restart, process, cluster, network)
+            else:
+                link.cut()
+                network.start_soon(_mend, link, dice.uniform(0.5, 48))
+
+    async def _restart(self, process: SchedulerProcess, cluster: VirtualCluster, network: trio.Nursery) -> None:
+        await process.stop(drain_seconds=60)
+        await self._start(cluster, network)
+
+    async def _calm_down(self, cluster: VirtualCluster, network: trio.Nursery) -> None:
+        await trio.sleep(60)
+        for _process, link in self._processes:
+            link.stuck = 0.0
+            link.mend()
+        for process in cluster.schedulers:
+            if process.has_failed:  # whoever was cut off for too long
+                await process.failed()
+        if not any(process.running for process, _link in self._processes):
+            await self._start(cluster, network)
+        await trio.sleep(QUIET_SECONDS)
+
+    def _count(self, cluster: VirtualCluster) -> None:
+        for process in cluster.schedulers:
+            if process.assembly is None:
+                continue
+            sharding = sharding_of(process)
+            self.results += sharding.proposals.results
+            self.results["fenced"] += sharding.takeover.fenced
+            if process.running:
+                assert sharding.owned.under_way == {}
+                assert sharding.proposals.bound == set()
+
+    async def _look_what_is_left(self, cluster: VirtualCluster) -> None:
+        self.placed = {name: at for name, at in cluster.placements().items() if at}
+        for process in cluster.schedulers:
+            if process.running:
+                await process.stop(drain_seconds=60)
+        await cluster.start_scheduler("fresh")
+        await cluster.settle()
+        after = cluster.placements()
+        self.placed_later = {name: at for name, at in after.items() if at and name not in self.placed}
+
+
+async def _mend(link: LossyNetwork, seconds: float) -> None:
+    await trio.sleep(seconds)
+    link.mend()
+
+
+def _app(one: Pod) -> tuple[str, str]:
+    kind, _dash, workload = (one.metadata.labels or {}).get("app", "").partition("-")
+    return kind, workload
+
+
+def _check_zones(cluster: VirtualCluster) -> None:
+    zones: dict[tuple[str, str], set[str]] = {}
+    for one in cluster.pods():
+        if one.node_name:
+            zones.setdefault(_app(one), set()).add(f"z{int(one.node_name.removeprefix('n')) % ZONES}")
+    for workload in map(str, range(WORKLOADS)):
+        assert not zones.get(("repels", workload), set()) & zones.get(("repelled", workload), set()), workload

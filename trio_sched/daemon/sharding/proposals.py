@@ -1,0 +1,185 @@
+"""Pods that are nominated to nodes of other processes: proposed by whoever decides on them, answered by the owner."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.pods.pod_status import POD_SCHEDULED, PodStatusWriter, status_patch
+from trio_sched.daemon.sharding.held_shard import HeldShard
+from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.daemon.sharding.takeover import Takeover
+from trio_sched.daemon.sharding.versioned_writes import NoLongerOwn, PodHasChanged, VersionedWrites
+from trio_sched.daemon.watching.object_waits import ObjectWaits
+from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
+from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.sharded_event_handlers import revision_of
+from trio_sched.kube_client.errors import KubeClientError
+from trio_sched.kube_client.pods import exchange_pod_status
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import format_time
+from trio_sched.plugin_api.status import Status, failure, unschedulable
+
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS: Final = 5.0
+"""How long the owner of a node may take; after that nothing is proposed to it for as long again."""
+AVOID_SECONDS: Final = 15.0
+"""How long a node is avoided for a pod that its owner has refused."""
+_MAX_AVOIDED: Final = 10_000
+
+
+@define(eq=False, kw_only=True)
+class Proposals:
+    """What this process proposes to others, and answers them."""
+
+    elector: ShardElector
+    owned: OwnedShards
+    writes: VersionedWrites
+    takeover: Takeover
+    status_writer: PodStatusWriter
+    object_waits: ObjectWaits
+    shown: Callable[[], Mapping[tuple[str, str], Pod]]
+    """The pods as the watch has shown them last, by namespace and name."""
+    wall_clock: Callable[[], datetime]
+    changed: Callable[[], None]
+    """Called when other nodes are worth a try."""
+    bound: set[str] = field(factory=set, init=False)
+    """UIDs of pods that owners have bound, as long as their attempts last here."""
+    results: Counter[str] = field(factory=Counter, init=False)
+    """How proposals of this process ended."""
+    answers: Counter[str] = field(factory=Counter, init=False)
+    """How this process answered those of others, where it refused."""
+    slow: dict[int, float] = field(factory=dict, init=False)
+    """Shards that did not answer → until when nothing is proposed to them."""
+    _avoided: dict[str, dict[str, float]] = field(factory=dict, init=False)
+    """Pods by UID → nodes that have refused them → until when."""
+
+    def avoided(self, uid: str) -> frozenset[str]:
+        """The nodes that are not to be tried for a pod."""
+        found = self._avoided.get(uid)
+        if found is None:
+            return frozenset()
+        now = trio.current_time()
+        kept = {node: until for node, until in found.items() if until > now}
+        if kept:
+            self._avoided[uid] = kept
+        else:
+            del self._avoided[uid]
+        return frozenset(kept)
+
+    def look(self, now: float) -> None:
+        """Some time has passed."""
+        over = [shard for shard, until in self.slow.items() if until <= now]
+        for shard in over:
+            del self.slow[shard]
+        if over:
+            self.changed()
+        for uid in list(self._avoided):
+            self.avoided(uid)
+
+    # --- proposing --------------------------------------------------------------------------------------------------
+
+    async def propose(self, pod: Pod, node_name: str) -> Status | None:
+        """Nominate *pod* to a node of another process and wait for its answer; None if it is bound there."""
+        under_way = self.owned.under_way.get(pod.uid)
+        tokens = None if under_way is None else under_way.tokens
+        if tokens is None:
+            return failure(NoLongerOwn())
+        try:
+            await self.status_writer.withdraw(pod.uid)
+            nominated = await self._nominate(pod, node_name, tokens)
+            problem = await self._wait_for_answer(nominated, node_name, tokens)
+        except (KubeClientError, NoLongerOwn, PodHasChanged) as error:
+            found = error.found if isinstance(error, PodHasChanged) else None
+            problem = failure(error)
+            if found is not None and found.uid == pod.uid and found.node_name == node_name:
+                problem = None
+        if problem is None:
+            self.results["bound"] += 1
+            self.bound.add(pod.uid)
+        return problem
+
+    async def _nominate(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Pod:
+        write = partial(self._write_status, pod, {"nominatedNodeName": node_name})
+        return await self.writes.send(pod, tokens, write, lambda found: found.nominated_node_name == node_name)
+
+    async def _write_status(self, pod: Pod, status: dict[str, object], version: str) -> Pod:
+        return await exchange_pod_status(
+            self.writes.client, namespace=pod.namespace, name=pod.name, status=status, resource_version=version
+        )
+
+    async def _wait_for_answer(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
+        deadline = trio.current_time() + ANSWER_SECONDS
+        while True:
+            shown = self.shown().get((pod.namespace, pod.name))
+            if shown is not None and revision_of(shown) >= revision_of(pod):
+                if shown.uid != pod.uid:
+                    raise PodHasChanged("the pod was deleted and created again")
+                if shown.node_name:
+                    return self._is_bound(shown, node_name)
+                if shown.nominated_node_name != node_name:
+                    return self._refused(shown, node_name)
+            elif shown is None and self.owned.seen >= revision_of(pod):
+                raise PodHasChanged("the pod is gone")
+            remaining = deadline - trio.current_time()
+            if remaining <= 0:
+                return await self._take_back(pod, node_name, tokens)
+            await self.object_waits.wait("Pod", pod.name, pod.namespace, remaining)
+
+    def _is_bound(self, found: Pod, node_name: str) -> Status | None:
+        if found.node_name == node_name:
+            return None
+        return failure(PodHasChanged(f"the pod is on node {found.node_name}"))
+
+    def _refused(self, found: Pod, node_name: str) -> Status:
+        self.results["refused"] += 1
+        self._avoid(found.uid, node_name)
+        why = next((one.message for one in found.status.conditions or () if one.type == POD_SCHEDULED), "")
+        shard = self.owned.of_node(node_name)
+        return unschedulable(f"node {node_name} belongs to shard {shard}, whose holder did not bind the pod: {why}")
+
+    async def _take_back(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
+        shard = self.owned.of_node(node_name)
+        why = f"shard {shard}, which node {node_name} belongs to, has not answered within {ANSWER_SECONDS:g} s"
+        stored = await self.takeover.fence(pod, why, tokens)
+        if stored is None:
+            raise NoLongerOwn
+        if stored.node_name:
+            return self._is_bound(stored, node_name)
+        self.results["timeout"] += 1
+        self.slow[shard] = trio.current_time() + ANSWER_SECONDS
+        self.changed()
+        return unschedulable(why)
+
+    def _avoid(self, uid: str, node_name: str) -> None:
+        if len(self._avoided) >= _MAX_AVOIDED:
+            self._avoided.clear()
+        self._avoided.setdefault(uid, {})[node_name] = trio.current_time() + AVOID_SECONDS
+
+    # --- answering --------------------------------------------------------------------------------------------------
+
+    async def refuse(self, pod: Pod, node_name: str, message: str) -> None:
+        """Take back the nomination of *pod* to a node of this process, and say why."""
+        tokens = self.elector.tokens({self.owned.of_node(node_name)})
+        if tokens is None:
+            return
+        patch = status_patch(
+            pod, reason=UNSCHEDULABLE, message=message, nominated_node_name="", now=format_time(self.wall_clock())
+        )
+        write = partial(self._write_status, pod, patch)
+        try:
+            await self.writes.send(pod, tokens, write, lambda found: not found.nominated_node_name, (node_name,))
+        except (NoLongerOwn, PodHasChanged):
+            return
+        except KubeClientError as problem:  # whoever proposed it takes it back
+            log.warning("cannot take back a nomination: %s", problem, extra={"pod": pod.key, "node": node_name})
+            return
+        self.answers["refused"] += 1

@@ -1,0 +1,149 @@
+"""The plugin that keeps pods on own nodes where it can, and proposes them to others where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from trio_sched.daemon.sharding.proposals import Proposals
+from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.ownership import shard_of
+from trio_sched.engine.sharding.pod_scope import Scope
+from trio_sched.plugin_api import (
+    SKIP,
+    Action,
+    CycleState,
+    Diagnosis,
+    EventRegistration,
+    Handle,
+    Input,
+    NodeColumns,
+    Pod,
+    PostFilterResult,
+    Resource,
+    Status,
+    Verdicts,
+    hookimpl,
+    on,
+    unresolvable,
+)
+
+NAME: Final = "ShardNodes"
+WEIGHT: Final = 1 << 20
+"""An own node that fits is better than any other, whatever other plugins say of them."""
+POINTS: Final = ("filter", "score", "reserve", "pre_bind", "post_bind", "post_filter")
+_OTHERS: Final = (
+    "node(s) belonged to shards of other replicas, where pods with volumes, claims or such plugins are not placed",
+    "node(s) were not the one that another replica has nominated the pod to",
+    "node(s) belonged to a shard whose holder did not answer or had refused the pod",
+)
+_CONFINED, _PROPOSED, _AVOIDED = 1, 2, 3
+
+
+class ShardNodes:
+    """One instance per profile; what they share is the daemon's."""
+
+    name: ClassVar[str] = NAME
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+    pre_bind_timeout_seconds: ClassVar[int] = 86_400
+    """A proposal has a time limit of its own; after it is over, it is awaited what became of it."""
+
+    def __init__(self, owned: OwnedShards, elector: ShardElector, proposals: Proposals) -> None:
+        self.owned = owned
+        self.elector = elector
+        self.proposals = proposals
+
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        """A new node can be an own one; when shards move, all pods are tried again."""
+        return [on(Resource.NODE, Action.ADD)]
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable | None:
+        """Nearly all pods may go anywhere; those that may not are looked at one by one."""
+        if self.owned.is_proposed(pod) or self.proposals.avoided(pod.uid):
+            return None
+        return self.owned.scope(pod) is Scope.CONFINED
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        """Pass the nodes that the pod may be bound or proposed to."""
+        names = nodes.names
+        if self.owned.is_proposed(pod):
+            there = pod.nominated_node_name
+            codes = np.array([0 if name == there else _PROPOSED for name in names], dtype=np.int8)
+        elif self.owned.scope(pod) is Scope.CONFINED:
+            codes = np.where(self._is_own(names), 0, _CONFINED).astype(np.int8)
+        else:
+            codes = np.zeros(len(names), dtype=np.int8)
+            avoided, slow = self.proposals.avoided(pod.uid), self.proposals.slow
+            if avoided or slow:
+                shards, own = self.owned.shards, self._is_own(names)
+                codes = np.array(
+                    [
+                        _AVOIDED if not own[i] and (name in avoided or shard_of(name, shards) in slow) else 0
+                        for i, name in enumerate(names)
+                    ],
+                    dtype=np.int8,
+                )
+        return Verdicts(codes, lambda code: unresolvable(_OTHERS[code - 1]))
+
+    @hookimpl
+    def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
+        """Nothing is evicted for the pods of others."""
+        if self.owned.is_proposed(pod):
+            return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica decides on"))
+        return None
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Prefer own nodes."""
+        return np.where(self._is_own(nodes.names), 100, 0).astype(np.int64)
+
+    def _is_own(self, names: Iterable[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        shards, ready = self.owned.shards, self.owned.ready
+        return np.array([shard_of(name, shards) in ready for name in names], dtype=np.bool_)
+
+    @hookimpl
+    def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        """Note that the pod was decided on."""
+        under_way = self.owned.began(pod, node_name)
+        under_way.tokens = self.elector.tokens(under_way.shards)
+        return None
+
+    @hookimpl
+    def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
+        """It has an end."""
+        self._ended(pod)
+
+    @hookimpl
+    def pre_bind_pre_flight(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        """Own nodes need nothing."""
+        return SKIP if self.owned.owns_node(node_name) else None
+
+    @hookimpl
+    async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        """Propose the pod to the owner of the node, which binds it."""
+        return await self.proposals.propose(pod, node_name)
+
+    @hookimpl
+    def post_bind(self, pod: Pod, node_name: str, state: CycleState) -> None:
+        """It has an end."""
+        self._ended(pod)
+
+    def _ended(self, pod: Pod) -> None:
+        self.owned.ended(pod.uid)
+        self.proposals.bound.discard(pod.uid)
+
+
+def plugin_class(owned: OwnedShards, elector: ShardElector, proposals: Proposals) -> type[Any]:
+    """The class that profiles make their instance of."""
+
+    class OfThisProcess(ShardNodes):
+        def __init__(self, args: None, handle: Handle) -> None:
+            super().__init__(owned, elector, proposals)
+
+    return OfThisProcess

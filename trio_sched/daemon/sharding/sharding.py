@@ -1,0 +1,209 @@
+"""Connects the parts that share the work with other replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.config.schema import Sharding as ShardingConfig
+from trio_sched.daemon.clients import Clients
+from trio_sched.daemon.metrics.recorder import MetricRecorder
+from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
+from trio_sched.daemon.pods.pod_status import PodStatusWriter
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.daemon.sharding.agreement import Agreement
+from trio_sched.daemon.sharding.group_lease import GroupLease
+from trio_sched.daemon.sharding.proposals import Proposals
+from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.daemon.sharding.shard_plugin import plugin_class
+from trio_sched.daemon.sharding.sharded_binder import ShardedBinder
+from trio_sched.daemon.sharding.sharded_pods import ShardedBindingCycle, ShardedFailureHandler
+from trio_sched.daemon.sharding.sharded_profiles import ShardedProfileLoader
+from trio_sched.daemon.sharding.takeover import Takeover
+from trio_sched.daemon.sharding.versioned_writes import VersionedWrites
+from trio_sched.daemon.watching.object_waits import ObjectWaits
+from trio_sched.engine.object_cache import ObjectCache
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
+from trio_sched.errors import TrioSchedError
+from trio_sched.objects.pod import Pod
+
+_OF_CLASSES: Final = "deviceclass.resource.kubernetes.io/"
+
+ShownPods = Callable[[], Mapping[tuple[str, str], Pod]]
+"""Returns the pods as the watch has shown them last, by namespace and name."""
+
+
+class NotWithSharding(TrioSchedError):
+    """Something was asked for that several replicas cannot do at a time."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what} does not work with sharding yet; leave out one of both"
+
+
+@define(eq=False, kw_only=True)
+class Sharding:
+    """The parts, and what makes the others of this process."""
+
+    owned: OwnedShards
+    elector: ShardElector
+    takeover: Takeover
+    proposals: Proposals
+    binder: ShardedBinder
+    failure_handler: Callable[..., ShardedFailureHandler]
+    binding: Callable[..., ShardedBindingCycle]
+    event_handlers: Callable[..., ShardedEventHandlers]
+    loader: Callable[..., ShardedProfileLoader]
+
+
+@define(eq=False, kw_only=True)
+class _Changes:
+    """What happens when other nodes or pods are this process's own."""
+
+    scheduler: Scheduler
+    wake: Callable[[], None]
+    event_handlers: ShardedEventHandlers | None = field(default=None, init=False)
+
+    def take_up(self) -> None:
+        """Queue the pods that are its own now, and no others."""
+        if self.event_handlers is not None:
+            self.event_handlers.take_up_own(now=trio.current_time())
+        self.wake()
+
+    def try_again(self) -> None:
+        """The same, and all of them are worth another attempt."""
+        if self.event_handlers is not None:
+            self.event_handlers.take_up_own(now=trio.current_time())
+        self.scheduler.invalidate_signatures()
+        self.scheduler.queue.requeue_all(now=trio.current_time())
+        self.wake()
+
+
+def build_owned(settings: DaemonSettings, sharding: ShardingConfig) -> OwnedShards:
+    """What a process may decide on that shares the work.
+
+    Raises:
+        NotWithSharding: the settings ask for something that several replicas cannot do.
+    """
+    if settings.recording is not None:
+        raise NotWithSharding("recording decisions (--record)")
+    if settings.shadow is not None:
+        raise NotWithSharding("a shadow (--shadow)")
+    return OwnedShards(shards=sharding.shards)
+
+
+def build_sharding(
+    owned: OwnedShards,
+    settings: DaemonSettings,
+    clients: Clients,
+    *,
+    scheduler: Scheduler,
+    status_writer: PodStatusWriter,
+    object_waits: ObjectWaits,
+    jobs: PluginJobs,
+    metrics: MetricRecorder,
+    random: Random,
+    wall_clock: Callable[[], datetime],
+    shown: ShownPods,
+    wake: Callable[[], None],
+) -> Sharding:
+    """The parts of a process that shares the work.
+
+    Args:
+        owned: what it may decide on.
+        settings: what the flags and the configuration say.
+        clients: connections to the API server.
+        scheduler: decides.
+        status_writer: writes conditions of pods.
+        object_waits: waits for changes of pods.
+        jobs: runs what is done beside.
+        metrics: counts.
+        random: for the choices that are left to chance.
+        wall_clock: returns the time of day.
+        shown: what the watch has shown.
+        wake: called when the active queue may have got a pod.
+    """
+    group = GroupLease(
+        client=clients.leases,
+        settings=settings.config.leader_election,
+        shards=owned.shards,
+        replica=settings.identity,
+        wall_clock=wall_clock,
+        permit=clients.write_permit,
+    )
+    changes = _Changes(scheduler=scheduler, wake=wake)
+    agreement = Agreement(owned=owned, agreed=changes.take_up)
+    elector = ShardElector(
+        group=group, owned=owned, random=random, metrics=metrics, changed=changes.try_again, agreement=agreement
+    )
+    takeover = Takeover(
+        client=clients.main,
+        elector=elector,
+        owned=owned,
+        shown=shown,
+        object_waits=object_waits,
+        wall_clock=wall_clock,
+        random=random,
+        has_profile=lambda pod: pod.scheduler_name in scheduler.profiles,
+    )
+    writes = VersionedWrites(client=clients.main, elector=elector, takeover=takeover, random=random)
+    proposals = Proposals(
+        owned=owned,
+        elector=elector,
+        writes=writes,
+        takeover=takeover,
+        status_writer=status_writer,
+        object_waits=object_waits,
+        shown=shown,
+        wall_clock=wall_clock,
+        changed=changes.try_again,
+    )
+    elector.takes_over, elector.look = takeover, proposals.look
+    agreement.takes_over = takeover
+    owned.is_device = _device_names(scheduler.object_cache, settings.gates.features.dra_extended_resource)
+
+    def event_handlers(**parts: Any) -> ShardedEventHandlers:
+        changes.event_handlers = ShardedEventHandlers(
+            **parts, owned=owned, all_pods=lambda: list(shown().values()), new_term=elector.wake.set
+        )
+        return changes.event_handlers
+
+    return Sharding(
+        owned=owned,
+        elector=elector,
+        takeover=takeover,
+        proposals=proposals,
+        binder=ShardedBinder(owned=owned, writes=writes, proposals=proposals),
+        failure_handler=partial(ShardedFailureHandler, owned=owned, proposals=proposals, jobs=jobs),
+        binding=partial(ShardedBindingCycle, proposals=proposals),
+        event_handlers=event_handlers,
+        loader=partial(ShardedProfileLoader, owned=owned, plugin=plugin_class(owned, elector, proposals)),
+    )
+
+
+def _device_names(objects: ObjectCache, is_enabled: bool) -> Callable[[str], bool]:
+    """Says of extended resources whether devices are allocated for them."""
+    version, names = -1, frozenset[str]()
+
+    def is_device(name: str) -> bool:
+        nonlocal version, names
+        if not is_enabled or "DeviceClass" not in objects.kinds:
+            return False
+        if objects.version("DeviceClass") != version:
+            version = objects.version("DeviceClass")
+            found = (one.extended_resource_name for one in objects.objects("DeviceClass"))
+            names = frozenset(one for one in found if one)
+        return name in names or name.startswith(_OF_CLASSES)
+
+    return is_device

@@ -1,0 +1,167 @@
+"""Before anything is decided for a shard: see all that was bound, and fence what its last holder may have sent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from random import Random
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.pods.pod_status import merge_condition
+from trio_sched.daemon.sharding.held_shard import HeldShard, Taken
+from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.daemon.watching.object_waits import ObjectWaits
+from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.ownership import LANE
+from trio_sched.engine.sharding.sharded_event_handlers import revision_of
+from trio_sched.kube_client import verbs
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.decoding.decoding import Page
+from trio_sched.kube_client.errors import KubeClientError, NotFound
+from trio_sched.kube_client.kinds import POD_KIND
+from trio_sched.kube_client.pods import exchange_pod_status
+from trio_sched.kube_client.retry import BackoffManager
+from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.objects.timestamps import format_micro_time, format_time
+
+log = logging.getLogger(__name__)
+
+FENCED: Final = "trio-sched.dev/Fenced"
+"""The condition of a pod that was given another version, so that no earlier decision about it can take effect."""
+MAX_PARALLEL_FENCES: Final = 16
+MAX_PAUSE_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.5
+
+
+@define(eq=False, kw_only=True)
+class Takeover:
+    """Gets shards ready for this process."""
+
+    client: KubeClient
+    elector: ShardElector
+    owned: OwnedShards
+    shown: Callable[[], Mapping[tuple[str, str], Pod]]
+    """The pods as the watch has shown them last, by namespace and name."""
+    object_waits: ObjectWaits
+    wall_clock: Callable[[], datetime]
+    random: Random
+    has_profile: Callable[[Pod], bool]
+    fenced: int = field(default=0, init=False)
+    """How many pods were given another version."""
+    _fences: int = field(default=0, init=False)
+
+    async def make_ready(self, taken: Taken) -> None:
+        """See all that was bound, and make sure that nothing more of the last holders can be."""
+        while not (await self._fence(taken) and await self.see_everything(taken.held)):
+            if not any(self.elector.are_held((one,)) for one in taken.held):
+                return
+            await trio.sleep(MAX_PAUSE_SECONDS * self.random.random())
+
+    async def see_everything(self, held: Iterable[HeldShard]) -> bool:
+        """See all pods as they are now; False if one of *held* was lost before, or that is not possible."""
+        try:
+            pods = await self._list()
+        except KubeClientError as problem:
+            log.warning("cannot list the pods: %s", problem)
+            return False
+        held = tuple(held)
+        while not all(map(self._is_seen, pods)):
+            if not self.elector.are_held(held):
+                return False
+            await self.object_waits.wait("Pod", "", "", _LOOK_SECONDS)
+        return self.elector.are_held(held)
+
+    def _is_seen(self, pod: Pod) -> bool:
+        """Whether the watch has shown *pod* in this version, or a newer one."""
+        version = revision_of(pod)
+        if self.owned.seen >= version:
+            return True
+        shown = self.shown().get((pod.namespace, pod.name))
+        return shown is not None and shown.uid == pod.uid and revision_of(shown) >= version
+
+    async def _list(self) -> list[Pod]:
+        pods: list[Pod] = []
+
+        def take(page: Page[Pod]) -> None:
+            if page.starts_over:
+                pods.clear()
+            pods.extend(page.objects)
+
+        await verbs.list_pages(self.client, POD_KIND, take)
+        return pods
+
+    # --- fencing ----------------------------------------------------------------------------------------------------
+
+    async def _fence(self, taken: Taken) -> bool:
+        """Fence the pods that the last holders may have decided on; False if that is not possible now."""
+        has_lane = any(one.shard == LANE for one in taken.held)
+        if not (taken.fence or taken.fence_all or has_lane):
+            return True
+        try:
+            pods = await self._list()
+        except KubeClientError as problem:
+            log.warning("cannot list the pods: %s", problem)
+            return False
+        chosen = [pod for pod in pods if self._is_to_be_fenced(pod, taken, has_lane=has_lane)]
+        names = ", ".join(self.elector.lease_name(one.shard) for one in taken.held)
+        why = f"{self.elector.group.replica} took over {names}"
+        limiter, is_done = trio.CapacityLimiter(MAX_PARALLEL_FENCES), True
+
+        async def fence(pod: Pod) -> None:
+            nonlocal is_done
+            async with limiter:
+                is_done &= await self.fence(pod, why, taken.held, any_of_them=True) is not None
+
+        async with trio.open_nursery() as nursery:
+            for pod in chosen:
+                nursery.start_soon(fence, pod)
+        if chosen:
+            log.info(
+                "Fenced pending pods that the last holders of shards may have decided on", extra={"pods": len(chosen)}
+            )
+        return is_done
+
+    def _is_to_be_fenced(self, pod: Pod, taken: Taken, *, has_lane: bool) -> bool:
+        if pod.node_name or not self.has_profile(pod):
+            return False
+        if taken.fence_all or (has_lane and pod.nominated_node_name):  # the lane begins without nominations
+            return True
+        return bool(self.owned.possible_deciders(pod) & taken.fence)
+
+    async def fence(
+        self, pod: Pod, why: str, tokens: tuple[HeldShard, ...], *, any_of_them: bool = False
+    ) -> Pod | None:
+        """Give *pod* another version and no nomination: nothing that was sent about it can take effect after that.
+
+        Returns:
+            The pod as it is then; as it was if it is gone. None if the shards of *tokens* were lost before.
+        """
+        backoff = BackoffManager(self.random, cap_seconds=MAX_PAUSE_SECONDS)
+        while True:
+            held = [self.elector.are_held((one,)) for one in tokens]
+            if not (any(held) if any_of_them else all(held)):
+                return None
+            self._fences += 1
+            now = self.wall_clock()
+            message = f"{why} ({self._fences} at {format_micro_time(now)})"
+            condition = PodCondition(type=FENCED, status="True", reason="DecisionsAreVoid", message=message)
+            patch = merge_condition(pod.status.conditions or (), condition, now=format_time(now))
+            try:
+                stored = await exchange_pod_status(
+                    self.client,
+                    namespace=pod.namespace,
+                    name=pod.name,
+                    status={**patch, "nominatedNodeName": None},
+                )
+            except NotFound:
+                return pod
+            except KubeClientError as problem:
+                log.warning("cannot fence a pod, retrying: %s", problem, extra={"pod": pod.key})
+                await trio.sleep(backoff.pause_seconds(trio.current_time()))
+                continue
+            self.fenced += 1
+            return stored

@@ -1,0 +1,153 @@
+"""Writes about one version of a pod, sent again until the API server says what became of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Final, TypeVar
+
+import trio
+from attrs import define
+
+from trio_sched.daemon.sharding.held_shard import HeldShard
+from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.daemon.sharding.takeover import MAX_PAUSE_SECONDS, Takeover
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client import verbs
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.errors import (
+    Conflict,
+    ConnectionFailed,
+    KubeClientError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    WriteNotPermitted,
+)
+from trio_sched.kube_client.kinds import POD_KIND
+from trio_sched.kube_client.retry import BackoffManager
+from trio_sched.objects.pod import Pod
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_MAX_VERSIONS: Final = 20
+"""So often a pod may get another version, from whoever writes its status, before it is given up."""
+_MAX_FAILURES: Final = 6
+"""So often the server may fail before it is made sure that nothing of it can take effect any more."""
+_RESENT: Final = (ServerError, ConnectionFailed, TooManyRequests, WriteNotPermitted)
+
+
+class NoLongerOwn(TrioSchedError):
+    """The shards that a write was decided for were lost: whoever has them now sees to it."""
+
+    def __str__(self) -> str:
+        return "the shards that this was decided for have another holder by now"
+
+
+class PodHasChanged(TrioSchedError):
+    """What was decided does not hold any more."""
+
+    def __init__(self, why: str, found: Pod | None = None) -> None:
+        super().__init__(why)
+        self.why, self.found = why, found
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@define(eq=False, kw_only=True)
+class VersionedWrites:
+    """Sends them while the shards are held that they were decided for."""
+
+    client: KubeClient
+    elector: ShardElector
+    takeover: Takeover
+    random: Random
+
+    async def send(
+        self,
+        pod: Pod,
+        tokens: tuple[HeldShard, ...],
+        write: Callable[[str], Awaitable[T]],
+        done: Callable[[Pod], bool],
+        nominated: tuple[str, ...] | None = None,
+    ) -> T | Pod:
+        """Have *write* send something about *pod*, as it was when it was decided on.
+
+        Args:
+            pod: as it was then; versions in which nothing changed that matters are as good.
+            tokens: the shards that it was decided for.
+            write: sends it for a resource version.
+            done: whether a version of the pod shows that it has taken effect.
+            nominated: the nominations with which it may be sent; None: any.
+
+        Returns:
+            What *write* has returned, or the pod as it was found once it was done.
+
+        Raises:
+            NoLongerOwn: the shards were lost before.
+            PodHasChanged: it can have no effect any more.
+            KubeClientError: the server refuses it.
+        """
+        backoff = BackoffManager(self.random, initial_seconds=0.1, cap_seconds=MAX_PAUSE_SECONDS)
+        version, versions, failures = pod.metadata.resource_version, 0, 0
+        while True:
+            if not self.elector.are_held(tokens):
+                raise NoLongerOwn
+            try:
+                with self.elector.permitting(tokens):
+                    return await write(version)
+            except Conflict as problem:
+                found = await self._look_up(pod, tokens)
+                if done(found):
+                    return found
+                _check_same(pod, found, nominated)
+                versions += 1
+                if versions >= _MAX_VERSIONS or found.metadata.resource_version == version:
+                    raise PodHasChanged(str(problem), found) from problem
+                version = found.metadata.resource_version
+            except _RESENT as problem:
+                failures += not isinstance(problem, WriteNotPermitted)
+                if failures >= _MAX_FAILURES:
+                    stored = await self.takeover.fence(pod, f"gave up: {problem}", tokens)
+                    if stored is None:
+                        raise NoLongerOwn from problem
+                    if done(stored):
+                        return stored
+                    raise
+                log.debug("cannot write about a pod, retrying: %s", problem, extra={"pod": pod.key})
+                await trio.sleep(backoff.pause_seconds(trio.current_time()))
+
+    async def _look_up(self, pod: Pod, tokens: tuple[HeldShard, ...]) -> Pod:
+        backoff = BackoffManager(self.random, initial_seconds=0.1, cap_seconds=MAX_PAUSE_SECONDS)
+        while True:
+            try:
+                return await verbs.get(self.client, POD_KIND, pod.name, namespace=pod.namespace)
+            except NotFound as problem:
+                raise PodHasChanged("the pod is gone") from problem
+            except KubeClientError as problem:
+                log.warning("cannot look up a pod, retrying: %s", problem, extra={"pod": pod.key})
+                await trio.sleep(backoff.pause_seconds(trio.current_time()))
+            if not self.elector.are_held(tokens):
+                raise NoLongerOwn
+
+
+def _check_same(pod: Pod, found: Pod, nominated: tuple[str, ...] | None) -> None:
+    """Check that what was decided for *pod* holds for the version *found*, too.
+
+    Raises:
+        PodHasChanged: it does not.
+    """
+    if found.uid != pod.uid:
+        raise PodHasChanged("the pod was deleted and created again", found)
+    if found.node_name:
+        raise PodHasChanged(f"the pod is on node {found.node_name} already", found)
+    if found.metadata.deletion_timestamp is not None:
+        raise PodHasChanged("the pod is being deleted", found)
+    if found.spec != pod.spec or found.metadata.labels != pod.metadata.labels:
+        raise PodHasChanged("the pod was changed", found)
+    if nominated is not None and found.nominated_node_name not in nominated:
+        raise PodHasChanged("the nomination of the pod was taken back", found)

@@ -1,0 +1,128 @@
+"""The shards that this process decides for: which nodes and pods are its own, and what it has under way for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import define, field
+
+from trio_sched.engine.sharding.ownership import LANE, shard_of
+from trio_sched.engine.sharding.pod_scope import Scope, owner_of, scope_of
+from trio_sched.engine.sharding.repelling_terms import RepellingTerms
+from trio_sched.objects.pod import Pod
+
+
+@define(eq=False)
+class UnderWay:
+    """A pod that was decided on, and whose attempt has no end yet."""
+
+    shards: frozenset[int]
+    """Those of this process for which it was decided: of the decision, and of the node."""
+    seen: int
+    """The revision of the pods that had been seen then."""
+    tokens: Any = None
+    """What the daemon knows these shards by, so that it notices if they were lost since."""
+
+
+def _no_device(_name: str) -> bool:
+    return False
+
+
+@define(eq=False, kw_only=True)
+class OwnedShards:
+    """What this process may decide; the daemon says which shards it has."""
+
+    shards: int
+    ready: frozenset[int] = frozenset()
+    """Those that it decides for now: held, seen in full, and not about to be given back."""
+    seen: int = 0
+    """The revision up to which the changes of pods were seen."""
+    terms: RepellingTerms = field(factory=RepellingTerms)
+    under_way: dict[str, UnderWay] = field(factory=dict)
+    """By UID."""
+    is_device: Callable[[str], bool] = _no_device
+    """Whether an extended resource is devices that claims are made for."""
+    confined_profiles: frozenset[str] = frozenset()
+    """Profiles with plugins that may judge a node by others, or give away what others could, too."""
+    lane_profiles: frozenset[str] = frozenset()
+    """Profiles that spread all pods over domains."""
+
+    # --- nodes ------------------------------------------------------------------------------------------------------
+
+    def of_node(self, name: str) -> int:
+        """The shard of a node."""
+        return shard_of(name, self.shards)
+
+    def owns_node(self, name: str) -> bool:
+        """Whether pods are bound to this node by this process."""
+        return bool(self.ready) and shard_of(name, self.shards) in self.ready
+
+    # --- pods -------------------------------------------------------------------------------------------------------
+
+    def scope(self, pod: Pod) -> Scope:
+        """Who decides on *pod*, and where it may go."""
+        name = pod.spec.scheduler_name
+        if name in self.confined_profiles:
+            return Scope.CONFINED
+        found = scope_of(pod, self.terms, self.is_device)
+        return Scope.LANE if found is Scope.LOCAL and name in self.lane_profiles else found
+
+    def decider(self, pod: Pod) -> int:
+        """The shard whose holder decides on *pod*."""
+        return shard_of(owner_of(pod), self.shards) if self.scope(pod) is Scope.LOCAL else LANE
+
+    def decides_on(self, pod: Pod) -> bool:
+        """Whether this process decides on *pod*."""
+        return bool(self.ready) and self.decider(pod) in self.ready
+
+    def is_proposed(self, pod: Pod) -> bool:
+        """Whether another process has nominated *pod* to a node of this one."""
+        node = pod.status.nominated_node_name
+        return bool(node) and self.owns_node(node) and not self.decides_on(pod)
+
+    def wants(self, pod: Pod) -> bool:
+        """Whether *pod*, which has no node, is to be in the queue of this process."""
+        if not self.ready:
+            return False
+        if self.decider(pod) in self.ready:
+            return self.terms.are_agreed(pod)
+        return bool(pod.status.nominated_node_name) and self.owns_node(pod.status.nominated_node_name)
+
+    def possible_deciders(self, pod: Pod) -> set[int]:
+        """The shards whose last holders may have decided on *pod*, whatever they knew of others, or may bind it."""
+        found = {LANE, shard_of(owner_of(pod), self.shards)}
+        node = pod.status.nominated_node_name
+        return found | {self.of_node(node)} if node else found
+
+    # --- what is under way ------------------------------------------------------------------------------------------
+
+    def began(self, pod: Pod, node_name: str) -> UnderWay:
+        """*pod* was decided to run on a node."""
+        shards = set() if self.is_proposed(pod) else {self.decider(pod)}
+        if self.owns_node(node_name):
+            shards.add(self.of_node(node_name))
+        under_way = self.under_way[pod.uid] = UnderWay(frozenset(shards), self.seen)
+        return under_way
+
+    def ended(self, uid: str) -> None:
+        """The attempt of the pod has an end."""
+        self.under_way.pop(uid, None)
+
+    def is_drained(self, shard: int) -> bool:
+        """Whether everything that was decided for *shard* has an end."""
+        return not any(shard in one.shards for one in self.under_way.values())
+
+    @property
+    def acknowledged(self) -> int:
+        """The revision that every decision from now on, and every one without an end, has seen."""
+        return min((one.seen for one in self.under_way.values()), default=self.seen)
+
+    def newest_term(self) -> int:
+        """The revision at which the last of the repelling terms came."""
+        return max(self.terms.since.values(), default=0)
+
+
+def all_have_seen(revision: int, acknowledged: Iterable[int | None]) -> bool:
+    """Whether whoever holds each shard has acknowledged *revision*; None: nobody holds it, or has said anything."""
+    return all(one is not None and one >= revision for one in acknowledged)

@@ -1,0 +1,75 @@
+"""How far the rules reach that decide on which node a pod may run: whose task it is to decide on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from trio_sched.engine.sharding.repelling_terms import RepellingTerms
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.storage.volume import Volume
+from trio_sched.snapshot.labels.affinity_terms import affinity_terms
+
+
+class Scope(Enum):
+    """Who decides on a pod, and where it may go."""
+
+    LOCAL = "local"
+    """Its rules judge a node by itself: the holder of the shard of its owner decides, on any node."""
+    LANE = "lane"
+    """Its rules reach beyond a node: the holder of the lane decides, on any node."""
+    CONFINED = "confined"
+    """It needs something that only one process may give away: the holder of the lane decides, on its own nodes."""
+
+
+def owner_of(pod: Pod) -> str:
+    """What the pods of a workload have in common: the UID of their controller; of a pod without one its own."""
+    for reference in pod.metadata.owner_references or ():
+        if reference.controller:
+            return reference.uid
+    return pod.uid
+
+
+def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool]) -> Scope:
+    """The scope of *pod* among pods with *terms*; *is_device* says which extended resources are devices."""
+    spec = pod.spec
+    if (
+        spec.resource_claims
+        or spec.scheduling_group is not None
+        or spec.workload_ref is not None
+        or any(map(_is_given_away, spec.volumes or ()))
+        or _requests_device(pod, is_device)
+    ):
+        return Scope.CONFINED
+    constraints = spec.topology_spread_constraints or ()
+    if any(one.when_unsatisfiable != "ScheduleAnyway" for one in constraints):
+        return Scope.LANE
+    own = affinity_terms(pod)
+    if own.required_affinity or own.required_anti_affinity or own.problem or terms.selects(pod):
+        return Scope.LANE
+    return Scope.LOCAL
+
+
+def _is_given_away(volume: Volume) -> bool:
+    """Whether there is less of the volume than there are nodes: all that is not an image, a secret, an empty folder."""
+    return (
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or volume.csi is not None
+        or volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.azure_disk is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
+        or volume.vsphere_volume is not None
+        or volume.iscsi is not None
+        or volume.rbd is not None
+    )
+
+
+def _requests_device(pod: Pod, is_device: Callable[[str], bool]) -> bool:
+    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        for name in container.resources.requests or () if container.resources is not None else ():
+            if "/" in name and is_device(name):
+                return True
+    return False
