@@ -41,6 +41,7 @@ COMMANDS: Final = {
         "replay", "replay_command", "Make the decisions of a recording again, and show which are others."
     ),
     "top": LazyCommand("top", "top", "Show a running trio-sched, or a cluster, in the terminal, live."),
+    "shards": LazyCommand("shards", "shards", "Show who holds which shard, where replicas share the work."),
     "ui": LazyCommand("ui", "ui", "Show a running trio-sched, a cluster or a recording in the browser."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
     "bench-plugin": LazyCommand("bench_plugin", "bench_plugin", "Measure what a plugin costs per pod."),

@@ -325,6 +325,7 @@ def assemble(
             reflectors=watches.reflectors,
             pods=watches.pods,
             shadow=None if shadow is None else shadow.judgements,
+            shards=None if sharding is None else sharding.counts,
         ),
         shadow=shadow,
     )

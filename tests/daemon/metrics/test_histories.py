@@ -279,7 +279,9 @@ async def test_a_daemon_shows_only_families_that_are_documented(autojump_clock: 
         assert [values for values, _ in one.series] == sorted({values for values, _ in one.series})
     unlabelled = {name for name, family in FAMILIES.items() if not family.labels and not family.gates}
     assert unlabelled - {one.family.name for one in shown if one.series} <= {
-        "scheduler_podgroup_scheduling_algorithm_duration_seconds"
+        "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+        "trio_sched_shard_fenced_pods_total",  # of replicas that share the work
+        "trio_sched_shard_refusals_total",
     }
 
 

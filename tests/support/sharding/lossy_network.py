@@ -32,6 +32,8 @@ class _LaggingStream:
         network = self._network
         if network.dice.random() < network.stuck:
             await trio.sleep(network.dice.random() * LAG_SECONDS)
+        if network.is_behind:
+            await network.caught_up.wait()
         while network.is_cut:
             await network.mended.wait()
             if network.dice.random() < 0.5:
@@ -52,6 +54,14 @@ class LossyNetwork:
     is_severed: bool = False
     is_cut: bool = False
     mended: trio.Event = field(factory=trio.Event)
+    held: bytes = b""
+    """What is held back, until it is let go: writes whose path contains this; empty: nothing."""
+    let_go: trio.Event = field(factory=trio.Event)
+    is_behind: bool = False
+    """Whether watches show nothing more, until they catch up."""
+    caught_up: trio.Event = field(factory=trio.Event)
+    lost: bytes = b""
+    """What never arrives: requests whose path contains this; empty: nothing else."""
 
     def cut(self) -> None:
         if not self.is_cut:
@@ -68,6 +78,10 @@ class LossyNetwork:
         answered, answers = trio.Event(), list[Reply | ConnectionFailed]()
 
         async def deliver() -> None:
+            if self.lost and self.lost in target:
+                return
+            if self.held and self.held in target and method != b"GET":
+                await self.let_go.wait()
             if self.dice.random() < self.stuck:
                 await trio.sleep(self.dice.random() * STUCK_SECONDS)
             while self.is_cut:

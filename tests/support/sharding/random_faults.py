@@ -133,8 +133,8 @@ class RandomFaults:
             self.results += sharding.proposals.results
             self.results["fenced"] += sharding.takeover.fenced
             if process.running:
-                assert sharding.owned.under_way == {}
-                assert sharding.proposals.bound == set()
+                left = (list(sharding.owned.under_way), sharding.proposals.bound)
+                assert left == ([], set())
 
     async def _look_what_is_left(self, cluster: VirtualCluster) -> None:
         self.placed = {name: at for name, at in cluster.placements().items() if at}

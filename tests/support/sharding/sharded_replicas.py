@@ -36,7 +36,7 @@ class Replicas:
 
     def ready(self) -> list[list[int]]:
         """The shards of each that runs."""
-        return [sorted(sharding_of(process).owned.ready) for process in self.running]
+        return [ready_of(process) for process in self.running]
 
     def owner(self, shard: int) -> SchedulerProcess:
         return next(process for process in self.running if shard in sharding_of(process).owned.ready)
@@ -50,6 +50,16 @@ def sharding_of(process: SchedulerProcess) -> Sharding:
     assert process.assembly is not None
     assert process.assembly.sharding is not None
     return process.assembly.sharding
+
+
+def ready_of(process: SchedulerProcess) -> list[int]:
+    """The shards that it decides for; assertions are about plain values, as pytest shows what is in an object."""
+    return sorted(sharding_of(process).owned.ready)
+
+
+def held_of(process: SchedulerProcess) -> list[int]:
+    """The shards whose leases it holds."""
+    return sorted(sharding_of(process).elector.held)
 
 
 @asynccontextmanager

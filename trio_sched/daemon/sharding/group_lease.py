@@ -29,6 +29,7 @@ REPLICAS: Final = "trio-sched.dev/replicas"
 """Identity → a number that grows as long as the replica is alive, as JSON."""
 FENCE_BEFORE: Final = "trio-sched.dev/fence-before"
 """Shards that were held last in an earlier term of the group are fenced for all pods: others scheduled since."""
+_HOLDER: Final = "shards-of-"
 _MAX_REPLICAS: Final = 1000
 _read_replicas: Final = msgspec.json.Decoder(dict[str, int]).decode
 
@@ -56,7 +57,7 @@ class GroupLease:
     @property
     def holder(self) -> str:
         """What the lease calls its holders."""
-        return f"shards-of-{self.shards}"
+        return f"{_HOLDER}{self.shards}"
 
     @property
     def lock(self) -> str:
@@ -96,7 +97,7 @@ class GroupLease:
             return
         spec, record, known = stored.lease.spec, stored.record, self.observed
         self.observed = ObservedRecord(spec, record, now) if known is None else known.observe(spec, record, now)
-        beats = _replicas(stored)
+        beats = replicas_of(stored)
         for one, beat in beats.items():
             before = self._beats.get(one)
             if before is None or before[0] != beat:
@@ -149,7 +150,7 @@ class GroupLease:
         self.observe(stored)
         if stored is None or self.observed is None or not self.candidate.holds(self.observed):
             return
-        beats = _replicas(stored)
+        beats = replicas_of(stored)
         beats.pop(self.replica, None)
         release = release and not self.alive - {self.replica}
         now, candidate = self.wall_time(), self.candidate
@@ -180,7 +181,7 @@ class GroupLease:
         )
 
 
-def _replicas(stored: StoredLease) -> dict[str, int]:
+def replicas_of(stored: StoredLease) -> dict[str, int]:
     """What the lease says of its replicas; whatever else is there is nothing that a replica has written."""
     text = (stored.lease.metadata.annotations or {}).get(REPLICAS, "{}")
     try:
@@ -188,6 +189,12 @@ def _replicas(stored: StoredLease) -> dict[str, int]:
     except msgspec.DecodeError:
         return {}
     return dict(list(found.items())[-_MAX_REPLICAS:])
+
+
+def read_holder(text: str) -> int:
+    """How many shards the replicas have that hold the group lease under this name; 0: it is another holder."""
+    number = text.removeprefix(_HOLDER)
+    return int(number) if number != text and len(number) < 4 and number.isascii() and number.isdecimal() else 0
 
 
 def number(stored: StoredLease | None, annotation: str, default: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
@@ -31,6 +32,7 @@ from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.shard_counts import ShardCounts
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
@@ -56,6 +58,7 @@ class NotWithSharding(TrioSchedError):
 class Sharding:
     """The parts, and what makes the others of this process."""
 
+    scheduler: Scheduler
     owned: OwnedShards
     elector: ShardElector
     takeover: Takeover
@@ -65,6 +68,51 @@ class Sharding:
     binding: Callable[..., ShardedBindingCycle]
     event_handlers: Callable[..., ShardedEventHandlers]
     loader: Callable[..., ShardedProfileLoader]
+
+    def counts(self) -> ShardCounts:
+        """What is counted, now."""
+        return ShardCounts(
+            ready={shard: held.is_ready and not held.is_leaving for shard, held in self.elector.held.items()},
+            pending=Counter(map(self.owned.decider, self.scheduler.cache.unassigned.pods())),
+            proposals=self.proposals.results,
+            refused=self.proposals.answers["refused"],
+            fenced=self.takeover.fenced,
+        )
+
+    def page(self) -> dict[str, Any]:
+        """What is known of all shards, for ``/debug/scheduler/shards``."""
+        elector, owned, counts = self.elector, self.owned, self.counts()
+        return {
+            "replica": elector.group.replica,
+            "replicas": sorted(elector.group.alive),
+            "lease": elector.group.lock,
+            "shards": [
+                {
+                    "shard": shard,
+                    "lease": elector.lease_name(shard),
+                    "holder": elector.holders.get(shard, ""),
+                    "state": self._state(shard),
+                    "pending": counts.pending.get(shard, 0),
+                }
+                for shard in range(owned.shards)
+            ],
+            "underWay": len(owned.under_way),
+            "seen": owned.seen,
+            "acknowledged": owned.acknowledged,
+            "repellingTerms": {"known": len(owned.terms.since), "notAgreedOn": len(owned.terms.open())},
+            "proposals": dict(counts.proposals),
+            "refused": counts.refused,
+            "notAsked": sorted(self.proposals.slow),
+            "fenced": counts.fenced,
+        }
+
+    def _state(self, shard: int) -> str:
+        held = self.elector.held.get(shard)
+        if held is None:
+            return "of another replica" if self.elector.holders.get(shard) else "of no replica"
+        if held.is_leaving:
+            return "being given back"
+        return "ready" if held.is_ready else "being taken over"
 
 
 @define(eq=False, kw_only=True)
@@ -180,6 +228,7 @@ def build_sharding(
         return changes.event_handlers
 
     return Sharding(
+        scheduler=scheduler,
         owned=owned,
         elector=elector,
         takeover=takeover,

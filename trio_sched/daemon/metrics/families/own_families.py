@@ -106,4 +106,32 @@ OWN_FAMILIES: Final = (
         "Decisions of another scheduler, by how they compare with those of this shadow of it.",
         ("class", "decision", "profile"),
     ),
+    Family(
+        "trio_sched_shard_ready",
+        Type.GAUGE,
+        "Shards that this replica holds: 1 if it decides for them, 0 while it sees what was bound and fences.",
+        ("shard",),
+    ),
+    Family(
+        "trio_sched_shard_pending_pods",
+        Type.GAUGE,
+        "Pods that this replica has in its queue, by the shard that decides on them.",
+        ("shard",),
+    ),
+    Family(
+        "trio_sched_shard_proposals_total",
+        Type.COUNTER,
+        "Pods that this replica nominated to nodes of others: bound, refused, or without an answer in time (timeout).",
+        ("result",),
+    ),
+    Family(
+        "trio_sched_shard_refusals_total",
+        Type.COUNTER,
+        "Pods of other replicas that were nominated to a node of this one and did not fit there.",
+    ),
+    Family(
+        "trio_sched_shard_fenced_pods_total",
+        Type.COUNTER,
+        "Pods that were given another version, so that no earlier decision about them can take effect.",
+    ),
 )

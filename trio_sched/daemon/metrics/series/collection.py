@@ -109,6 +109,8 @@ class Collection:
         yield "trio_sched_log_lines_dropped_total", [((), float(dropped_lines()))]
         if sources.shadow is not None:
             yield from scheduler_series.shadow(sources.shadow)
+        if sources.shards is not None:
+            yield from scheduler_series.shards(sources.shards())
         if sources.shows_information:
             yield from self._information
 

@@ -22,6 +22,7 @@ from trio_sched.kube_client.watch import Reflector
 
 if TYPE_CHECKING:
     from trio_sched.engine.shadow.judgement import Judgements
+    from trio_sched.engine.sharding.shard_counts import ShardCounts
 
 _Key = TypeVar("_Key", bound=tuple[str, ...])
 FAMILIES: Final = by_name(SCHEDULER_FAMILIES, OWN_FAMILIES)
@@ -213,6 +214,18 @@ def shadow(judgements: Judgements) -> Collected:
     """The decisions of another scheduler that were compared."""
     counts = {(name, str(kind), str(judged)): count for (name, kind, judged), count in judgements.counts.items()}
     yield _counts("trio_sched_shadow_decisions_total", ("profile", "decision", "class"), counts)
+
+
+def shards(counts: ShardCounts) -> Collected:
+    """Where replicas share the work."""
+    ready: list[Series] = [((str(shard),), float(is_ready)) for shard, is_ready in counts.ready.items()]
+    yield "trio_sched_shard_ready", ready
+    pending: list[Series] = [((str(shard),), float(count)) for shard, count in counts.pending.items()]
+    yield "trio_sched_shard_pending_pods", pending
+    results: list[Series] = [((result,), float(count)) for result, count in counts.proposals.items()]
+    yield "trio_sched_shard_proposals_total", results
+    yield "trio_sched_shard_refusals_total", [((), float(counts.refused))]
+    yield "trio_sched_shard_fenced_pods_total", [((), float(counts.fenced))]
 
 
 def tasks(binding: Callable[[], int], pools: Mapping[str, Jobs]) -> Collected:

@@ -21,6 +21,7 @@ from trio_sched.objects.pod import Pod
 
 if TYPE_CHECKING:
     from trio_sched.engine.shadow.judgement import Judgements
+    from trio_sched.engine.sharding.shard_counts import ShardCounts
 
 
 @define(eq=False, kw_only=True)
@@ -55,6 +56,8 @@ class Sources:
     """The one of pods."""
     shadow: Judgements | None = None
     """Of a shadow: what it has compared."""
+    shards: Callable[[], ShardCounts] | None = None
+    """Of a replica that shares the work: what it has counted."""
     serving: ServingMetrics = field(factory=ServingMetrics, init=False)
     health_checks: HealthChecks = field(factory=HealthChecks, init=False)
     shows_information: bool = field(default=True, init=False)

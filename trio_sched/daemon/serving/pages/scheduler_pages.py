@@ -49,6 +49,7 @@ class SchedulerPages:
             "in-flight": self._in_flight,
             "plugins": self._plugins,
             "shadow": self._shadow,
+            "shards": self._shards,
         }
         index = _index(pages)
         return {
@@ -139,6 +140,12 @@ class SchedulerPages:
             return {"hint": "this process schedules; one that is started with --shadow compares decisions"}
         newest_first = list(reversed(shadow.judgements.listed))
         return {**shadow.judgements.counted(), "notTheSame": await listed(newest_first, Judgement.as_fields)}
+
+    async def _shards(self, _request: Request) -> dict[str, Any]:
+        sharding = self.assembly.sharding
+        if sharding is None:
+            return {"hint": "one replica schedules at a time; with sharding in the configuration all of them do"}
+        return sharding.page()
 
     async def _time_hooks(self, seconds: float) -> list[dict[str, Any]]:
         loaded = self.assembly.loaded

@@ -1,0 +1,191 @@
+"""Requests that arrive long after they were sent, from processes that have lost their shards since."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from random import Random
+
+import trio
+from attrs import define, field
+from ledger import Ledger
+from lossy_network import LossyNetwork, start_behind_lossy_network
+from sharded_replicas import HEAD, SETTLED_SECONDS, held_of, ready_of, sharding_of
+from trio.testing import MockClock
+
+from trio_sched.engine.sharding.ownership import LANE, shard_of
+from trio_sched.objects.node import Node
+from trio_sched.testing import node, pod, pod_anti_affinity, pod_term
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.scheduler_process import SchedulerProcess
+
+LEASE_SECONDS = 15.0
+WITHOUT_PREEMPTION = (
+    "profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}]\n"
+)
+ONE_ROOM = [node("only", cpu=1)]
+
+
+@define(eq=False)
+class Late:
+    """Replicas behind networks that hold back what a test says."""
+
+    cluster: VirtualCluster
+    network: trio.Nursery
+    links: dict[str, LossyNetwork] = field(factory=dict)
+
+    async def start(self, count: int) -> None:
+        for _ in range(count):
+            identity = f"replica-{len(self.links)}"
+            _process, link = await start_behind_lossy_network(self.cluster, self.network, identity, Random(0), 0.0)
+            self.links[identity] = link
+        await trio.sleep(SETTLED_SECONDS)
+
+    def owner(self, shard: int) -> SchedulerProcess:
+        running = (process for process in self.cluster.schedulers if process.running)
+        return next(process for process in running if shard in sharding_of(process).owned.ready)
+
+    def link(self, process: SchedulerProcess) -> LossyNetwork:
+        return self.links[process.identity]
+
+
+@asynccontextmanager
+async def late(nodes: list[Node], *, shards: int, replicas: int) -> AsyncGenerator[Late, None]:
+    config = HEAD + WITHOUT_PREEMPTION + f"sharding: {{shards: {shards}}}\n"
+    async with (
+        trio.open_nursery() as network,
+        virtual_cluster(nodes=nodes, config=config, leader_elect=True, scheduler=False, kubelets=False) as cluster,
+    ):
+        ledger = Ledger(cluster)
+        found = Late(cluster, network)
+        await found.start(replicas)
+        yield found
+        ledger.check()
+        network.cancel_scope.cancel()
+
+
+async def test_a_bind_of_a_dead_process_fails_once_another_has_its_shard(autojump_clock: MockClock) -> None:
+    async with late(ONE_ROOM, shards=1, replicas=2) as replicas:
+        cluster, dead = replicas.cluster, replicas.owner(LANE)
+        blocker = await cluster.create(pod("blocker", cpu=1))
+        await trio.sleep(1)
+        await cluster.create(pod("first", cpu=1))
+        await trio.sleep(1)  # its condition says so, and will say the same later: only the fence makes another version
+        link = replicas.link(dead)
+        link.held = b"/binding"
+        await cluster.delete(blocker, grace_seconds=0)
+        await trio.sleep(3)
+        await dead.kill()
+        await cluster.create(pod("second", cpu=1, priority=1))  # the next to be decided on
+        await trio.sleep(2 * LEASE_SECONDS)
+        cluster.assert_scheduled("second", on="only")
+        link.let_go.set()
+        await trio.sleep(1)
+        cluster.assert_pending("first")
+
+
+async def test_a_shard_is_given_back_once_the_binds_for_it_have_an_end(autojump_clock: MockClock) -> None:
+    there = next(f"n{number}" for number in range(99) if shard_of(f"n{number}", 2) == 1)
+    async with late([node(there, cpu=1)], shards=2, replicas=1) as replicas:
+        cluster, former = replicas.cluster, replicas.owner(1)
+        link = replicas.link(former)
+        link.held = b"/binding"
+        await cluster.create(pod("first", cpu=1))
+        await trio.sleep(1)
+        await replicas.start(1)
+        await cluster.create(pod("second", cpu=1, priority=1))
+        await trio.sleep(5)
+        held = held_of(former)
+        assert 1 in held  # although it has no right to more than one
+        link.held = b""
+        link.let_go.set()
+        await trio.sleep(SETTLED_SECONDS)
+        held = held_of(former)
+        assert 1 not in held
+        cluster.assert_scheduled("first")
+        cluster.assert_pending("second")
+
+
+async def test_whoever_gets_a_shard_waits_until_its_watch_has_shown_what_was_bound(
+    autojump_clock: MockClock,
+) -> None:
+    async with late(ONE_ROOM, shards=1, replicas=2) as replicas:
+        cluster, former = replicas.cluster, replicas.owner(LANE)
+        (heir,) = (process for process in cluster.schedulers if process is not former)
+        link = replicas.link(former)
+        link.held = b"/binding"
+        await cluster.create(pod("first", cpu=1))
+        await trio.sleep(1)
+        await cluster.create(pod("second", cpu=1, priority=1))
+        await trio.sleep(1)
+        replicas.link(heir).is_behind = True
+        link.held = b""
+        link.let_go.set()
+        await trio.sleep(2)
+        cluster.assert_scheduled("first")
+        await former.stop()
+        await trio.sleep(LEASE_SECONDS)
+        held, ready = held_of(heir), ready_of(heir)
+        assert (held, ready) == ([LANE], [])
+        replicas.link(heir).is_behind = False
+        replicas.link(heir).caught_up.set()
+        await trio.sleep(2)
+        found = ready_of(heir)
+        assert found == [LANE]
+        cluster.assert_pending("second")
+
+
+async def test_a_bind_that_is_resent_takes_effect_once(autojump_clock: MockClock) -> None:
+    async with late([node("one", cpu=1), node("two", cpu=1)], shards=2, replicas=1) as replicas:
+        cluster = replicas.cluster
+        link = replicas.link(replicas.owner(LANE))
+        link.held = b"/binding"
+        await cluster.create(pod("p", cpu=1))
+        await trio.sleep(12)  # the first request has timed out, and another one is on its way
+        link.held = b""
+        await trio.sleep(20)
+        node_name = cluster.assert_scheduled("p")
+        link.let_go.set()
+        await trio.sleep(1)
+        cluster.assert_scheduled("p", on=node_name)
+        assert len(cluster.events("Scheduled")) == 1
+
+
+async def test_nothing_is_bound_later_than_the_renew_deadline(autojump_clock: MockClock) -> None:
+    async with late(ONE_ROOM, shards=1, replicas=2) as replicas:
+        cluster, former = replicas.cluster, replicas.owner(LANE)
+        replicas.link(former).lost = b"/leases"
+        await trio.sleep(12)  # no lease was renewed for longer than the deadline, and none has expired
+        await cluster.create(pod("p", cpu=1))
+        await trio.sleep(2)
+        cluster.assert_pending("p")
+        found = ready_of(former)
+        assert found == [LANE]  # it cannot know better
+        await trio.sleep(LEASE_SECONDS)
+        cluster.assert_scheduled("p")
+        assert len(cluster.events("Scheduled")) == 1
+
+
+async def test_a_pod_that_repels_others_waits_for_binds_that_are_under_way_elsewhere(
+    autojump_clock: MockClock,
+) -> None:
+    nodes = [node(f"n{number}", cpu=4, labels={"zone": f"z{number % 2}"}) for number in range(8)]
+    async with late(nodes, shards=2, replicas=2) as replicas:
+        cluster, other = replicas.cluster, replicas.owner(1)
+        link, owned = replicas.link(other), sharding_of(other).owned
+        link.held = b"/binding"
+        number = 0
+        while not owned.under_way:
+            number += 1
+            await cluster.create(pod(f"b{number}", cpu=1, labels={"app": "b"}))
+            await trio.sleep(0.5)
+        repels = pod_anti_affinity(pod_term("app=b", "zone"))
+        await cluster.create(pod("a", cpu=1, affinity=repels))
+        await trio.sleep(3)
+        cluster.assert_pending("a")
+        link.held = b""
+        link.let_go.set()
+        await trio.sleep(5)
+        zones = {cluster.pod(f"b{n}").node_name for n in range(1, number + 1)}
+        assert "" not in zones
+        of_b = {f"z{int(name.removeprefix('n')) % 2}" for name in zones}
+        at = cluster.pod("a").node_name
+        assert (f"z{int(at.removeprefix('n')) % 2}" if at else "") not in of_b
