@@ -93,11 +93,12 @@ def assemble(
         "Pod": lambda: watches.pods.by_name,
         "Node": lambda: watches.nodes.by_name,
     }
-    owned = None
+    owned, new_status_writer = None, PodStatusWriter
     if config.sharding is not None:
+        from trio_sched.daemon.sharding.sharded_pods import ShardedStatusWriter
         from trio_sched.daemon.sharding.sharding import build_owned
 
-        owned = build_owned(settings, config.sharding)
+        owned, new_status_writer = build_owned(settings, config.sharding), ShardedStatusWriter
     scheduler = build_scheduler(settings, random, pods_and_nodes, decisions, owned)
     queue = scheduler.queue
 
@@ -122,7 +123,7 @@ def assemble(
     hook_scopes = HookScopes()
     bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
     status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
-    status_writer = PodStatusWriter(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
+    status_writer = new_status_writer(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
     plugin_jobs = PluginJobs()
     preemption_executor = PreemptionExecutor(
         client=clients.main,
@@ -163,7 +164,6 @@ def assemble(
             object_waits=object_waits,
             jobs=plugin_jobs,
             metrics=metrics,
-            random=random,
             wall_clock=wall_clock,
             shown=lambda: watches.pods.by_name,
             wake=wake,

@@ -13,6 +13,7 @@ from trio.testing import MockClock
 
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, pod, pod_anti_affinity, pod_term
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
@@ -82,6 +83,75 @@ async def test_a_bind_of_a_dead_process_fails_once_another_has_its_shard(autojum
         cluster.assert_pending("first")
 
 
+async def test_whoever_takes_one_of_several_shards_of_a_dead_process_fences_pods_of_the_others_too(
+    autojump_clock: MockClock,
+) -> None:
+    there = next(f"n{number}" for number in range(99) if shard_of(f"n{number}", 2) == 1)
+    async with late([node(there, cpu=1)], shards=2, replicas=1) as replicas:
+        cluster, dead = replicas.cluster, replicas.owner(LANE)
+        by_shard: dict[int, Pod] = {}
+        for number in range(20):
+            await cluster.create(pod(f"p{number}", cpu=1, gates=["wait"]))
+            one = cluster.pod(f"p{number}")
+            by_shard.setdefault(shard_of(one.uid, 2), one)
+        first, second = by_shard[0], by_shard[1]
+        late_link = replicas.link(dead)
+        late_link.held = b"/binding"
+        await cluster.patch(first, {"spec": {"schedulingGates": None}})  # of shard 0, for a node of shard 1
+        await trio.sleep(1)
+        await replicas.start(2)
+        heirs = [process for process in cluster.schedulers if process is not dead]
+        for heir in heirs:
+            replicas.link(heir).held = b"/status"  # so that nothing is fenced
+        await dead.kill()
+        await trio.sleep(1.5 * LEASE_SECONDS)
+        (heir,) = (process for process in heirs if held_of(process) == [1])
+        replicas.link(heir).held = b""
+        replicas.link(heir).let_go.set()
+        await trio.sleep(LEASE_SECONDS)
+        ready = [ready_of(process) for process in heirs]
+        assert sorted(ready) == [[], [1]]
+        await cluster.patch(second, {"spec": {"schedulingGates": None}})
+        await trio.sleep(1)
+        cluster.assert_scheduled(second, on=there)
+        late_link.let_go.set()
+        await trio.sleep(1)
+        cluster.assert_pending(first)
+
+
+async def test_the_room_of_a_late_bind_is_kept_where_only_the_shard_of_the_decision_was_lost(
+    autojump_clock: MockClock,
+) -> None:
+    there = next(f"n{number}" for number in range(99) if shard_of(f"n{number}", 2) == 1)
+    async with late([node(there, cpu=1)], shards=2, replicas=1) as replicas:
+        cluster, process = replicas.cluster, replicas.owner(LANE)
+        by_shard: dict[int, Pod] = {}
+        for number in range(20):
+            await cluster.create(pod(f"p{number}", cpu=1, gates=["wait"]))
+            one = cluster.pod(f"p{number}")
+            by_shard.setdefault(shard_of(one.uid, 2), one)
+        first, second = by_shard[0], by_shard[1]
+        link = replicas.link(process)
+        link.held = b"/binding"
+        await cluster.patch(first, {"spec": {"schedulingGates": None}})
+        await trio.sleep(1)
+        await cluster.patch(second, {"spec": {"schedulingGates": None}})
+        link.held = b""
+        store, key = cluster.api.store, "kube-system/kube-scheduler-shard-0-of-2"
+        stored = store.get("leases.coordination.k8s.io", key)
+        assert stored is not None
+        spec = {**stored.fields["spec"], "holderIdentity": "another", "leaseDurationSeconds": 3600}
+        fields = {**stored.fields, "metadata": dict(stored.fields["metadata"]), "spec": spec}
+        store.replace("leases.coordination.k8s.io", stored, fields)
+        await trio.sleep(2 * LEASE_SECONDS)
+        held = held_of(process)
+        assert held == [1]
+        cluster.assert_scheduled(second, on=there)
+        link.let_go.set()
+        await trio.sleep(1)
+        cluster.assert_pending(first)
+
+
 async def test_a_shard_is_given_back_once_the_binds_for_it_have_an_end(autojump_clock: MockClock) -> None:
     there = next(f"n{number}" for number in range(99) if shard_of(f"n{number}", 2) == 1)
     async with late([node(there, cpu=1)], shards=2, replicas=1) as replicas:
@@ -147,6 +217,28 @@ async def test_a_bind_that_is_resent_takes_effect_once(autojump_clock: MockClock
         await trio.sleep(1)
         cluster.assert_scheduled("p", on=node_name)
         assert len(cluster.events("Scheduled")) == 1
+
+
+async def test_a_bind_that_the_server_cannot_handle_is_given_up_once_no_copy_of_it_can_arrive(
+    autojump_clock: MockClock,
+) -> None:
+    async with late(ONE_ROOM, shards=1, replicas=1) as replicas:
+        cluster, process = replicas.cluster, replicas.owner(LANE)
+        link = replicas.link(process)
+        link.held = b"/binding"
+        await cluster.create(pod("p", cpu=1))
+        await trio.sleep(5)
+        link.held = b""  # the first request stays where it is
+        cluster.api.faults.fail_next(1, verb="bind", resource="pods", code=403, reason="Forbidden")
+        await trio.sleep(6)
+        fenced = sharding_of(process).takeover.fenced
+        assert fenced
+        cluster.assert_pending("p")
+        link.let_go.set()
+        await trio.sleep(0.1)
+        cluster.assert_pending("p")  # it has come, and was refused
+        await trio.sleep(5)
+        cluster.assert_scheduled("p")  # in another attempt
 
 
 async def test_nothing_is_bound_later_than_the_renew_deadline(autojump_clock: MockClock) -> None:

@@ -10,10 +10,12 @@ from plugin_base import PluginBase
 from sharded_replicas import HEAD, SETTLED_SECONDS, ready_of, replicas_of, sharding_of
 from trio.testing import MockClock
 
+from trio_sched.config.schema import Sharding
+from trio_sched.daemon.sharding.proposals import AVOID_SECONDS
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api import Pod, Status, hookimpl
-from trio_sched.testing import node, pod, pod_anti_affinity, pod_term
+from trio_sched.testing import node, node_affinity, pod, pod_anti_affinity, pod_term, term
 from trio_sched.testing.cluster import virtual_cluster
 
 SHARDS = 4
@@ -97,6 +99,22 @@ async def test_the_owner_of_a_node_takes_back_a_nomination_that_does_not_fit_and
         assert "Insufficient cpu" in condition.message
 
 
+async def test_a_node_whose_owner_has_refused_a_pod_is_tried_again_after_a_while(autojump_clock: MockClock) -> None:
+    async with replicas_of(NODES, shards=2, replicas=2) as replicas:
+        cluster = replicas.cluster
+        await cluster.create(pod("p", cpu=1, gates=["wait"], node_selector={"kubernetes.io/hostname": "n0"}))
+        gated = cluster.pod("p")
+        owner = shard_of("n0", 2)
+        decider = sharding_of(replicas.owner(shard_of(gated.uid, 2)))
+        decider.proposals._avoid(gated, "n0")
+        await cluster.patch(gated, {"spec": {"schedulingGates": None}})
+        await trio.sleep(5)
+        found = cluster.pod("p").node_name
+        assert bool(found) == (owner in decider.owned.ready)  # its own nodes refuse nothing
+        await trio.sleep(AVOID_SECONDS)
+        cluster.assert_scheduled("p", on="n0")
+
+
 async def test_who_stops_gives_its_shards_to_the_others_at_once(
     autojump_clock: MockClock,
 ) -> None:
@@ -171,6 +189,24 @@ async def test_replicas_wait_while_a_scheduler_that_shares_nothing_leads(autojum
         cluster.assert_scheduled("p")
 
 
+async def test_replicas_with_another_number_of_shards_wait_and_fence_all_pods(autojump_clock: MockClock) -> None:
+    async with replicas_of(NODES, shards=2, replicas=1) as replicas:
+        cluster = replicas.cluster
+        for number in range(5):
+            await cluster.create(pod(f"p{number}", cpu=100))
+        await trio.sleep(1)
+        settings = cluster._settings
+        cluster._settings = evolve(settings, config=evolve(settings.config, sharding=Sharding(shards=3)))
+        other = await cluster.start_scheduler("other", wait=False)
+        await trio.sleep(2 * LEASE_SECONDS)
+        found = ready_of(other)
+        assert found == []
+        await cluster.schedulers[0].kill()
+        await trio.sleep(2 * LEASE_SECONDS)
+        ready, fenced = ready_of(other), sharding_of(other).takeover.fenced
+        assert (ready, fenced) == ([0, 1, 2], 5)
+
+
 async def test_a_pod_that_repels_others_is_bound_soon_and_beside_none_of_them(
     autojump_clock: MockClock,
 ) -> None:
@@ -223,3 +259,14 @@ async def test_pods_are_evicted_from_own_nodes_only(autojump_clock: MockClock) -
         assert found.node_name
         assert shard_of(found.node_name, 2) == shard_of(found.uid, 2)
         assert len(cluster.events("Preempted")) == 1
+        assert len(replicas.ledger.binds) == 7
+
+
+async def test_the_pods_of_a_daemon_set_are_decided_on_by_the_owners_of_their_nodes(autojump_clock: MockClock) -> None:
+    async with replicas_of(NODES, shards=SHARDS, replicas=3) as replicas:
+        for one in NODES:
+            pinned = node_affinity(term(fields=[f"metadata.name In {one.name}"]))
+            await replicas.cluster.create(pod(f"on-{one.name}", cpu="100m", affinity=pinned))
+        await replicas.cluster.settle()
+        assert all(replicas.cluster.pod(f"on-{one.name}").node_name == one.name for one in NODES)
+        assert replicas.bound_elsewhere() == 0

@@ -59,12 +59,6 @@ def test_what_is_acknowledged_was_seen_by_every_decision_without_an_end() -> Non
     assert owned.acknowledged == 30
 
 
-def test_whoever_takes_a_shard_fences_what_its_last_holder_could_have_bound() -> None:
-    owned = OwnedShards(shards=SHARDS)
-    one = local_pod(owned, 2, nominated_node_name=node_of(owned, 3))
-    assert owned.possible_deciders(one) == {LANE, 2, 3}
-
-
 def test_all_have_seen_what_the_holder_of_every_shard_has_acknowledged() -> None:
     assert all_have_seen(5, [5, 6])
     assert not all_have_seen(5, [4, 6])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trio_sched.engine.sharding.pod_scope import Scope, owner_of, scope_of
+from trio_sched.engine.sharding.pod_scope import Scope, owner_of, pinned_node, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
 from trio_sched.objects.metadata import OwnerReference
 from trio_sched.objects.pod import Pod
@@ -51,3 +51,11 @@ def test_the_owner_of_a_pod_is_its_controller_or_itself() -> None:
     reference = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="uid-of-web", controller=True)
     assert owner_of(pod("p", owner=reference)) == "uid-of-web"
     assert owner_of(pod("p", uid="its-own")) == "its-own"
+
+
+def test_a_pod_is_pinned_where_it_requires_one_node_by_its_name() -> None:
+    assert pinned_node(pod("p", affinity=node_affinity(term("a In b", fields=["metadata.name In n1"])))) == "n1"
+    two = node_affinity(term(fields=["metadata.name In n1"]), term(fields=["metadata.name In n2"]))
+    for affinity in (None, node_affinity(term("a In b")), two):
+        assert pinned_node(pod("p", affinity=affinity)) == ""
+    assert pinned_node(pod("p", affinity=node_affinity(term(fields=["metadata.name NotIn n1"])))) == ""

@@ -15,6 +15,7 @@ FIRST_MINOR: Final = {DEVICES: 31, TAINT_RULES: 33, POD_GROUPS: 36, "": 0}
 
 
 _GATES: Final = {POD_GROUPS: GANG_GATES, TAINT_RULES: {"DRADeviceTaintRules": True}}
+_HEAD: Final = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 _QUIET_SECONDS: Final = 3.0
 """Longer than the first backoff; nothing here fails twice and then succeeds."""
 
@@ -66,10 +67,21 @@ def gates_of(scenario: MixedScenario) -> dict[str, bool]:
     return _GATES.get(scenario.needs, {})
 
 
-async def simulated_outcome(scenario: MixedScenario, minor: int = 36) -> Outcome:
-    """Try *scenario* on a simulated API server of the version; another version has other random numbers, too."""
+async def simulated_outcome(scenario: MixedScenario, minor: int = 36, shards: int = 0) -> Outcome:
+    """Try *scenario* on a simulated API server of the version; another version has other random numbers, too.
+
+    With *shards* its scheduler shares the work, and is alone.
+    """
+    details: dict[str, Any] = (
+        {"config": f"{_HEAD}sharding: {{shards: {shards}}}", "leader_elect": True} if shards else {}
+    )
     async with virtual_cluster(
-        kubernetes_version=f"1.{minor}", gates=gates_of(scenario), seed=minor, scheduler=False, kubelets=False
+        kubernetes_version=f"1.{minor}",
+        gates=gates_of(scenario),
+        seed=minor,
+        scheduler=False,
+        kubelets=False,
+        **details,
     ) as cluster:
         for one in scenario.objects:
             await cluster.create(one)

@@ -68,8 +68,9 @@ class Ledger:
 
     def check(self) -> None:
         """No pod was bound twice, no node held too much."""
-        assert {uid: binds for uid, binds in self.binds.items() if len(binds) > 1} == {}
-        assert self.overcommitted == []
+        twice = {uid: binds for uid, binds in self.binds.items() if len(binds) > 1}
+        overcommitted = self.overcommitted  # by itself: pytest shows all that is in an object, here whole clusters
+        assert (twice, overcommitted) == ({}, [])
 
     @property
     def bound_at(self) -> list[float]:

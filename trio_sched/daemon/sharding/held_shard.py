@@ -31,10 +31,8 @@ class Taken:
     """Shards that were taken, and are to be made ready."""
 
     held: tuple[HeldShard, ...]
-    fence: frozenset[int]
-    """Those that their last holders have not released."""
-    fence_all: bool
-    """Whether others than replicas with as many shards may have scheduled since, which nobody has released."""
+    needs_fence: bool
+    """Whether one of them was not released, or others than replicas with as many shards may have scheduled since."""
 
 
 class TakesOver(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -33,7 +33,6 @@ ANSWER_SECONDS: Final = 5.0
 """How long the owner of a node may take; after that nothing is proposed to it for as long again."""
 AVOID_SECONDS: Final = 15.0
 """How long a node is avoided for a pod that its owner has refused."""
-_MAX_AVOIDED: Final = 10_000
 
 
 @define(eq=False, kw_only=True)
@@ -51,6 +50,8 @@ class Proposals:
     wall_clock: Callable[[], datetime]
     changed: Callable[[], None]
     """Called when other nodes are worth a try."""
+    try_again: Callable[[Iterable[str]], None]
+    """Called with the pods, by namespace and name, that another node is worth a try for."""
     bound: set[str] = field(factory=set, init=False)
     """UIDs of pods that owners have bound, as long as their attempts last here."""
     results: Counter[str] = field(factory=Counter, init=False)
@@ -59,21 +60,13 @@ class Proposals:
     """How this process answered those of others, where it refused."""
     slow: dict[int, float] = field(factory=dict, init=False)
     """Shards that did not answer → until when nothing is proposed to them."""
-    _avoided: dict[str, dict[str, float]] = field(factory=dict, init=False)
-    """Pods by UID → nodes that have refused them → until when."""
+    _avoided: dict[str, tuple[str, dict[str, float]]] = field(factory=dict, init=False)
+    """Pods by UID → namespace and name, and the nodes that have refused them → until when."""
 
     def avoided(self, uid: str) -> frozenset[str]:
         """The nodes that are not to be tried for a pod."""
         found = self._avoided.get(uid)
-        if found is None:
-            return frozenset()
-        now = trio.current_time()
-        kept = {node: until for node, until in found.items() if until > now}
-        if kept:
-            self._avoided[uid] = kept
-        else:
-            del self._avoided[uid]
-        return frozenset(kept)
+        return frozenset() if found is None else frozenset(found[1])
 
     def look(self, now: float) -> None:
         """Some time has passed."""
@@ -82,8 +75,20 @@ class Proposals:
             del self.slow[shard]
         if over:
             self.changed()
-        for uid in list(self._avoided):
-            self.avoided(uid)
+        self._forget_avoided(now)
+
+    def _forget_avoided(self, now: float) -> None:
+        """Try the pods again that may be proposed to some nodes once more."""
+        again: list[str] = []
+        for uid, (key, nodes) in list(self._avoided.items()):
+            kept = {node: until for node, until in nodes.items() if until > now}
+            if len(kept) < len(nodes):
+                again.append(key)
+                self._avoided[uid] = key, kept
+            if not kept:
+                del self._avoided[uid]
+        if again:
+            self.try_again(again)
 
     # --- proposing --------------------------------------------------------------------------------------------------
 
@@ -109,7 +114,11 @@ class Proposals:
 
     async def _nominate(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Pod:
         write = partial(self._write_status, pod, {"nominatedNodeName": node_name})
-        return await self.writes.send(pod, tokens, write, lambda found: found.nominated_node_name == node_name)
+
+        def is_done(found: Pod) -> bool:
+            return found.uid == pod.uid and found.nominated_node_name == node_name
+
+        return await self.writes.send(pod, tokens, write, is_done)
 
     async def _write_status(self, pod: Pod, status: dict[str, object], version: str) -> Pod:
         return await exchange_pod_status(
@@ -141,7 +150,7 @@ class Proposals:
 
     def _refused(self, found: Pod, node_name: str) -> Status:
         self.results["refused"] += 1
-        self._avoid(found.uid, node_name)
+        self._avoid(found, node_name)
         why = next((one.message for one in found.status.conditions or () if one.type == POD_SCHEDULED), "")
         shard = self.owned.of_node(node_name)
         return unschedulable(f"node {node_name} belongs to shard {shard}, whose holder did not bind the pod: {why}")
@@ -159,10 +168,9 @@ class Proposals:
         self.changed()
         return unschedulable(why)
 
-    def _avoid(self, uid: str, node_name: str) -> None:
-        if len(self._avoided) >= _MAX_AVOIDED:
-            self._avoided.clear()
-        self._avoided.setdefault(uid, {})[node_name] = trio.current_time() + AVOID_SECONDS
+    def _avoid(self, pod: Pod, node_name: str) -> None:
+        _key, nodes = self._avoided.setdefault(pod.uid, (pod.key, {}))
+        nodes[node_name] = trio.current_time() + AVOID_SECONDS
 
     # --- answering --------------------------------------------------------------------------------------------------
 

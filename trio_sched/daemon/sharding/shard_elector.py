@@ -317,8 +317,7 @@ class ShardElector:
         self, free: list[int], listed: dict[str, StoredLease], seen: dict[int, SeenLease], nursery: trio.Nursery
     ) -> None:
         taken: list[HeldShard] = []
-        fence: set[int] = set()
-        fence_all = False
+        needs_fence = False
         for shard in free:
             stored, sent = listed.get(self.lease_name(shard)), trio.current_time()
             try:
@@ -330,12 +329,11 @@ class ShardElector:
                 break
             held = self.held[shard] = HeldShard(shard, written, sent)
             taken.append(held)
-            if shard in seen and seen[shard].holder:
-                fence.add(shard)
-            fence_all |= number(stored, GROUP_TERM, -1) < self.group.fence_before
+            needs_fence |= shard in seen and bool(seen[shard].holder)
+            needs_fence |= number(stored, GROUP_TERM, -1) < self.group.fence_before
             log.log(V2, "Took a shard", extra={"lease": self._lock(shard)})
         if taken:
-            nursery.start_soon(self._make_ready, Taken(tuple(taken), frozenset(fence), fence_all))
+            nursery.start_soon(self._make_ready, Taken(tuple(taken), needs_fence))
 
     async def _make_ready(self, taken: Taken) -> None:
         await self.takes_over.make_ready(taken)

@@ -34,7 +34,7 @@ from trio_sched.plugin_api import (
 NAME: Final = "ShardNodes"
 WEIGHT: Final = 1 << 20
 """An own node that fits is better than any other, whatever other plugins say of them."""
-POINTS: Final = ("filter", "score", "reserve", "pre_bind", "post_bind", "post_filter")
+POINTS: Final = ("filter", "score", "reserve", "pre_bind", "post_filter")
 _OTHERS: Final = (
     "node(s) belonged to shards of other replicas, where pods with volumes, claims or such plugins are not placed",
     "node(s) were not the one that another replica has nominated the pod to",
@@ -116,8 +116,9 @@ class ShardNodes:
 
     @hookimpl
     def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """It has an end."""
-        self._ended(pod)
+        """It has an end; another one is that it is bound, see `ShardedBindingCycle`."""
+        self.owned.ended(pod.uid)
+        self.proposals.bound.discard(pod.uid)
 
     @hookimpl
     def pre_bind_pre_flight(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
@@ -128,15 +129,6 @@ class ShardNodes:
     async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Propose the pod to the owner of the node, which binds it."""
         return await self.proposals.propose(pod, node_name)
-
-    @hookimpl
-    def post_bind(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """It has an end."""
-        self._ended(pod)
-
-    def _ended(self, pod: Pod) -> None:
-        self.owned.ended(pod.uid)
-        self.proposals.bound.discard(pod.uid)
 
 
 def plugin_class(owned: OwnedShards, elector: ShardElector, proposals: Proposals) -> type[Any]:

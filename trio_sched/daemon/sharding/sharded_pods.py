@@ -10,12 +10,27 @@ from attrs import define
 from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
+from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_plugin import NAME
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.objects.pod import Pod
+
+
+@define(eq=False, kw_only=True)
+class ShardedStatusWriter(PodStatusWriter):
+    """Writes no nominations: one in the status of a pod asks the owner of the node to bind it.
+
+    The node that pods were evicted from for another one is known to this process only. What is written in the
+    background names no version, so it could arrive when somebody else decides.
+    """
+
+    def write(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
+        """Write why *pod* was not scheduled; see `PodStatusWriter.write`."""
+        cleared = "" if nominated_node_name == "" else None
+        super().write(pod, reason=reason, message=message, nominated_node_name=cleared)
 
 
 @define(eq=False, kw_only=True)
@@ -43,8 +58,12 @@ class ShardedFailureHandler(FailureHandler):
 class ShardedBindingCycle(BindingCycle):
     """Tells of the pods that this process has bound itself."""
 
+    owned: OwnedShards
     proposals: Proposals
 
     def _record_bound(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
-        if info.uid not in self.proposals.bound:  # else the owner of the node has told
+        self.owned.ended(info.uid)
+        if info.uid in self.proposals.bound:
+            self.proposals.bound.discard(info.uid)  # the owner of the node has told
+        else:
             super()._record_bound(info, placed)

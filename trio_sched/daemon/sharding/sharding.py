@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -129,6 +129,12 @@ class _Changes:
             self.event_handlers.take_up_own(now=trio.current_time())
         self.wake()
 
+    def try_pods_again(self, keys: Iterable[str]) -> None:
+        """Pods called so are worth another attempt, if they wait for one."""
+        known = (self.scheduler.cache.unassigned.get(key) for key in keys)
+        self.scheduler.queue.activate([pod for pod in known if pod is not None], now=trio.current_time())
+        self.wake()
+
     def try_again(self) -> None:
         """The same, and all of them are worth another attempt."""
         if self.event_handlers is not None:
@@ -161,7 +167,6 @@ def build_sharding(
     object_waits: ObjectWaits,
     jobs: PluginJobs,
     metrics: MetricRecorder,
-    random: Random,
     wall_clock: Callable[[], datetime],
     shown: ShownPods,
     wake: Callable[[], None],
@@ -177,11 +182,11 @@ def build_sharding(
         object_waits: waits for changes of pods.
         jobs: runs what is done beside.
         metrics: counts.
-        random: for the choices that are left to chance.
         wall_clock: returns the time of day.
         shown: what the watch has shown.
         wake: called when the active queue may have got a pod.
     """
+    random = Random(settings.identity)  # one of its own, so that decisions are those of a scheduler without it
     group = GroupLease(
         client=clients.leases,
         settings=settings.config.leader_election,
@@ -216,6 +221,7 @@ def build_sharding(
         shown=shown,
         wall_clock=wall_clock,
         changed=changes.try_again,
+        try_again=changes.try_pods_again,
     )
     elector.takes_over, elector.look = takeover, proposals.look
     agreement.takes_over = takeover
@@ -235,7 +241,7 @@ def build_sharding(
         proposals=proposals,
         binder=ShardedBinder(owned=owned, writes=writes, proposals=proposals),
         failure_handler=partial(ShardedFailureHandler, owned=owned, proposals=proposals, jobs=jobs),
-        binding=partial(ShardedBindingCycle, proposals=proposals),
+        binding=partial(ShardedBindingCycle, owned=owned, proposals=proposals),
         event_handlers=event_handlers,
         loader=partial(ShardedProfileLoader, owned=owned, plugin=plugin_class(owned, elector, proposals)),
     )

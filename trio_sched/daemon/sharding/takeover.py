@@ -97,45 +97,60 @@ class Takeover:
     # --- fencing ----------------------------------------------------------------------------------------------------
 
     async def _fence(self, taken: Taken) -> bool:
-        """Fence the pods that the last holders may have decided on; False if that is not possible now."""
+        """Fence the pods that the last holders may have decided on; False if that is not possible now.
+
+        These are all pending pods: whoever held several shards has bound pods of one of them to nodes of another.
+        """
         has_lane = any(one.shard == LANE for one in taken.held)
-        if not (taken.fence or taken.fence_all or has_lane):
+        if not (taken.needs_fence or has_lane):
             return True
         try:
             pods = await self._list()
         except KubeClientError as problem:
             log.warning("cannot list the pods: %s", problem)
             return False
-        chosen = [pod for pod in pods if self._is_to_be_fenced(pod, taken, has_lane=has_lane)]
+        shards = {one.shard for one in taken.held}
         names = ", ".join(self.elector.lease_name(one.shard) for one in taken.held)
         why = f"{self.elector.group.replica} took over {names}"
-        limiter, is_done = trio.CapacityLimiter(MAX_PARALLEL_FENCES), True
+        limiter, is_done, count = trio.CapacityLimiter(MAX_PARALLEL_FENCES), True, 0
 
-        async def fence(pod: Pod) -> None:
+        async def fence(pod: Pod, clears: bool) -> None:
             nonlocal is_done
             async with limiter:
-                is_done &= await self.fence(pod, why, taken.held, any_of_them=True) is not None
+                stored = await self.fence(pod, why, taken.held, any_of_them=True, clears_nomination=clears)
+                is_done &= stored is not None
 
         async with trio.open_nursery() as nursery:
-            for pod in chosen:
-                nursery.start_soon(fence, pod)
-        if chosen:
-            log.info(
-                "Fenced pending pods that the last holders of shards may have decided on", extra={"pods": len(chosen)}
-            )
+            for pod in pods:
+                if pod.node_name or not self.has_profile(pod):
+                    continue
+                nominated = pod.nominated_node_name
+                # The lane begins without nominations; others are those of replicas that are alive.
+                clears = bool(nominated) and (has_lane or self.owned.of_node(nominated) in shards)
+                if taken.needs_fence or clears:
+                    count += 1
+                    nursery.start_soon(fence, pod, clears)
+        if count:
+            log.info("Fenced pods that the last holders of shards may have decided on", extra={"pods": count})
         return is_done
 
-    def _is_to_be_fenced(self, pod: Pod, taken: Taken, *, has_lane: bool) -> bool:
-        if pod.node_name or not self.has_profile(pod):
-            return False
-        if taken.fence_all or (has_lane and pod.nominated_node_name):  # the lane begins without nominations
-            return True
-        return bool(self.owned.possible_deciders(pod) & taken.fence)
-
     async def fence(
-        self, pod: Pod, why: str, tokens: tuple[HeldShard, ...], *, any_of_them: bool = False
+        self,
+        pod: Pod,
+        why: str,
+        tokens: tuple[HeldShard, ...],
+        *,
+        any_of_them: bool = False,
+        clears_nomination: bool = True,
     ) -> Pod | None:
-        """Give *pod* another version and no nomination: nothing that was sent about it can take effect after that.
+        """Give *pod* another version: nothing that was sent about it before can take effect after that.
+
+        Args:
+            pod: the pod.
+            why: told in its condition.
+            tokens: the shards for which that is done.
+            any_of_them: whether it is enough to hold one of them.
+            clears_nomination: whether its nomination is taken back, too.
 
         Returns:
             The pod as it is then; as it was if it is gone. None if the shards of *tokens* were lost before.
@@ -150,12 +165,14 @@ class Takeover:
             message = f"{why} ({self._fences} at {format_micro_time(now)})"
             condition = PodCondition(type=FENCED, status="True", reason="DecisionsAreVoid", message=message)
             patch = merge_condition(pod.status.conditions or (), condition, now=format_time(now))
+            if clears_nomination:
+                patch["nominatedNodeName"] = None
             try:
                 stored = await exchange_pod_status(
                     self.client,
                     namespace=pod.namespace,
                     name=pod.name,
-                    status={**patch, "nominatedNodeName": None},
+                    status=patch,
                 )
             except NotFound:
                 return pod

@@ -96,11 +96,16 @@ class VersionedWrites:
         version, versions, failures = pod.metadata.resource_version, 0, 0
         while True:
             if not self.elector.are_held(tokens):
+                # Whoever has the lost shard fences the pod, but the room on a node that is kept must not be given away
+                # before that is done.
+                if failures:
+                    return await self._give_up(pod, tokens, done, NoLongerOwn())
                 raise NoLongerOwn
             try:
                 with self.elector.permitting(tokens):
                     return await write(version)
             except Conflict as problem:
+                failures = 0  # what was sent before was for a version that is no more
                 found = await self._look_up(pod, tokens)
                 if done(found):
                     return found
@@ -112,14 +117,30 @@ class VersionedWrites:
             except _RESENT as problem:
                 failures += not isinstance(problem, WriteNotPermitted)
                 if failures >= _MAX_FAILURES:
-                    stored = await self.takeover.fence(pod, f"gave up: {problem}", tokens)
-                    if stored is None:
-                        raise NoLongerOwn from problem
-                    if done(stored):
-                        return stored
-                    raise
+                    return await self._give_up(pod, tokens, done, problem)
                 log.debug("cannot write about a pod, retrying: %s", problem, extra={"pod": pod.key})
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
+            except KubeClientError as problem:
+                if failures and not isinstance(problem, NotFound):  # an earlier request can still arrive
+                    return await self._give_up(pod, tokens, done, problem)
+                raise
+
+    async def _give_up(
+        self, pod: Pod, tokens: tuple[HeldShard, ...], done: Callable[[Pod], bool], problem: TrioSchedError
+    ) -> Pod:
+        """Make sure that nothing that was sent can take effect any more; returns the pod if it has before.
+
+        Raises:
+            NoLongerOwn: all shards were lost before.
+            TrioSchedError: *problem*, if it has not.
+        """
+        why = f"gave up: {problem}"
+        stored = await self.takeover.fence(pod, why, tokens, any_of_them=True, clears_nomination=False)
+        if stored is None:
+            raise NoLongerOwn from problem
+        if done(stored):
+            return stored
+        raise problem
 
     async def _look_up(self, pod: Pod, tokens: tuple[HeldShard, ...]) -> Pod:
         backoff = BackoffManager(self.random, initial_seconds=0.1, cap_seconds=MAX_PAUSE_SECONDS)

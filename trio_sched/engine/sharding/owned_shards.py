@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field
 
 from trio_sched.engine.sharding.ownership import LANE, shard_of
-from trio_sched.engine.sharding.pod_scope import Scope, owner_of, scope_of
+from trio_sched.engine.sharding.pod_scope import Scope, owner_of, pinned_node, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
 from trio_sched.objects.pod import Pod
 
@@ -70,7 +70,10 @@ class OwnedShards:
 
     def decider(self, pod: Pod) -> int:
         """The shard whose holder decides on *pod*."""
-        return shard_of(owner_of(pod), self.shards) if self.scope(pod) is Scope.LOCAL else LANE
+        return self._local_decider(pod) if self.scope(pod) is Scope.LOCAL else LANE
+
+    def _local_decider(self, pod: Pod) -> int:
+        return shard_of(pinned_node(pod) or owner_of(pod), self.shards)
 
     def decides_on(self, pod: Pod) -> bool:
         """Whether this process decides on *pod*."""
@@ -89,17 +92,14 @@ class OwnedShards:
             return self.terms.are_agreed(pod)
         return bool(pod.status.nominated_node_name) and self.owns_node(pod.status.nominated_node_name)
 
-    def possible_deciders(self, pod: Pod) -> set[int]:
-        """The shards whose last holders may have decided on *pod*, whatever they knew of others, or may bind it."""
-        found = {LANE, shard_of(owner_of(pod), self.shards)}
-        node = pod.status.nominated_node_name
-        return found | {self.of_node(node)} if node else found
-
     # --- what is under way ------------------------------------------------------------------------------------------
 
     def began(self, pod: Pod, node_name: str) -> UnderWay:
         """*pod* was decided to run on a node."""
-        shards = set() if self.is_proposed(pod) else {self.decider(pod)}
+        decider = self.decider(pod)
+        node = pod.status.nominated_node_name
+        is_proposed = node and decider not in self.ready and self.owns_node(node)
+        shards = set() if is_proposed else {decider}
         if self.owns_node(node_name):
             shards.add(self.of_node(node_name))
         under_way = self.under_way[pod.uid] = UnderWay(frozenset(shards), self.seen)

@@ -30,6 +30,23 @@ def owner_of(pod: Pod) -> str:
     return pod.uid
 
 
+def pinned_node(pod: Pod) -> str:
+    """The only node that *pod* may run on, as its own fields say; empty: there may be others.
+
+    The pods of a DaemonSet are pinned so.
+    """
+    affinity = pod.spec.affinity
+    node_affinity = None if affinity is None else affinity.node_affinity
+    required = None if node_affinity is None else node_affinity.required_during_scheduling_ignored_during_execution
+    terms = () if required is None else required.node_selector_terms or ()
+    if len(terms) != 1:
+        return ""
+    for one in terms[0].match_fields or ():
+        if one.key == "metadata.name" and one.operator == "In" and len(one.values or ()) == 1:
+            return (one.values or ("",))[0]
+    return ""
+
+
 def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool]) -> Scope:
     """The scope of *pod* among pods with *terms*; *is_device* says which extended resources are devices."""
     spec = pod.spec
