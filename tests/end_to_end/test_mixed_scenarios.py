@@ -17,7 +17,7 @@ def test_a_scenario_is_placed_alike_on_every_version(scenario: MixedScenario) ->
             assert run_virtual(simulated_outcome, scenario, minor) == expected
 
 
-_SHARED = [one for one in MIXED_SCENARIOS if one.needs != POD_GROUPS][::5]  # all of them take ten seconds
+_SHARED = [one for one in MIXED_SCENARIOS if one.needs != POD_GROUPS][::10]  # all of them take ten seconds
 
 
 @pytest.mark.parametrize("scenario", _SHARED, ids=[one.name for one in _SHARED])

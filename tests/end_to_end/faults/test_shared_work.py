@@ -11,8 +11,8 @@ import pytest
 from random_faults import RandomFaults
 from trio.testing import MockClock
 
-SEEDS = (99, 112)
-"""Of the first 200 runs, those that go wrong if binds do not name the version of the pod."""
+SEEDS = (38,)
+"""A run of about a second in which pods are bound elsewhere, refused, given up and fenced, and requests held back."""
 
 
 def seeds() -> list[int]:
