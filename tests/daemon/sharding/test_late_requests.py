@@ -63,6 +63,16 @@ async def late(nodes: list[Node], *, shards: int, replicas: int) -> AsyncGenerat
         network.cancel_scope.cancel()
 
 
+def take_away(cluster: VirtualCluster, key: str) -> None:
+    """Another process has the lease from now on."""
+    store = cluster.api.store
+    stored = store.get("leases.coordination.k8s.io", key)
+    assert stored is not None
+    spec = {**stored.fields["spec"], "holderIdentity": "another", "leaseDurationSeconds": 3600}
+    fields = {**stored.fields, "metadata": dict(stored.fields["metadata"]), "spec": spec}
+    store.replace("leases.coordination.k8s.io", stored, fields)
+
+
 async def test_a_bind_of_a_dead_process_fails_once_another_has_its_shard(autojump_clock: MockClock) -> None:
     async with late(ONE_ROOM, shards=1, replicas=2) as replicas:
         cluster, dead = replicas.cluster, replicas.owner(LANE)
@@ -137,12 +147,7 @@ async def test_the_room_of_a_late_bind_is_kept_where_only_the_shard_of_the_decis
         await trio.sleep(1)
         await cluster.patch(second, {"spec": {"schedulingGates": None}})
         link.held = b""
-        store, key = cluster.api.store, "kube-system/kube-scheduler-shard-0-of-2"
-        stored = store.get("leases.coordination.k8s.io", key)
-        assert stored is not None
-        spec = {**stored.fields["spec"], "holderIdentity": "another", "leaseDurationSeconds": 3600}
-        fields = {**stored.fields, "metadata": dict(stored.fields["metadata"]), "spec": spec}
-        store.replace("leases.coordination.k8s.io", stored, fields)
+        take_away(cluster, "kube-system/kube-scheduler-shard-0-of-2")
         await trio.sleep(2 * LEASE_SECONDS)
         held = held_of(process)
         assert held == [1]
@@ -239,6 +244,28 @@ async def test_a_bind_that_the_server_cannot_handle_is_given_up_once_no_copy_of_
         cluster.assert_pending("p")  # it has come, and was refused
         await trio.sleep(5)
         cluster.assert_scheduled("p")  # in another attempt
+
+
+async def test_a_shard_gets_ready_although_another_that_was_taken_with_it_is_lost_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    async with late(ONE_ROOM, shards=2, replicas=0) as replicas:
+        cluster = replicas.cluster
+        await cluster.create(pod("p", cpu=1))
+        process, link = await start_behind_lossy_network(cluster, replicas.network, "slow", Random(0), 0.0)
+        await process.wait_started()
+        link.is_behind = True
+        await cluster.create(pod("q", cpu=1))
+        await trio.sleep(SETTLED_SECONDS)
+        held, ready = held_of(process), ready_of(process)
+        assert (held, ready) == ([0, 1], [])
+        take_away(cluster, "kube-system/kube-scheduler-shard-0-of-2")
+        await trio.sleep(SETTLED_SECONDS)
+        link.is_behind = False
+        link.caught_up.set()
+        await trio.sleep(SETTLED_SECONDS)
+        ready = ready_of(process)
+        assert ready == [1]
 
 
 async def test_nothing_is_bound_later_than_the_renew_deadline(autojump_clock: MockClock) -> None:

@@ -56,8 +56,10 @@ class Takeover:
 
     async def make_ready(self, taken: Taken) -> None:
         """See all that was bound, and make sure that nothing more of the last holders can be."""
-        while not (await self._fence(taken) and await self.see_everything(taken.held)):
-            if not any(self.elector.are_held((one,)) for one in taken.held):
+        is_fenced = False
+        while held := tuple(one for one in taken.held if self.elector.are_held((one,))):
+            is_fenced = is_fenced or await self._fence(taken)
+            if is_fenced and await self.see_everything(held):
                 return
             await trio.sleep(MAX_PAUSE_SECONDS * self.random.random())
 
