@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -10,17 +10,20 @@ import numpy as np
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.engine.sharding.owned_shards import OwnedShards
-from trio_sched.engine.sharding.ownership import shard_of
 from trio_sched.engine.sharding.pod_scope import Scope
 from trio_sched.plugin_api import (
+    MAX_SCORE,
     SKIP,
     Action,
+    BoolArray,
     CycleState,
     Diagnosis,
     EventRegistration,
     Handle,
     Input,
+    Int64Array,
     NodeColumns,
+    NodeView,
     Pod,
     PostFilterResult,
     Resource,
@@ -71,25 +74,17 @@ class ShardNodes:
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Pass the nodes that the pod may be bound or proposed to."""
-        names = nodes.names
         if self.owned.is_proposed(pod):
-            there = pod.nominated_node_name
-            codes = np.array([0 if name == there else _PROPOSED for name in names], dtype=np.int8)
+            codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
         elif self.owned.scope(pod) is Scope.CONFINED:
-            codes = np.where(self._is_own(names), 0, _CONFINED).astype(np.int8)
+            codes = np.where(self._are_own(nodes), 0, _CONFINED)
         else:
-            codes = np.zeros(len(names), dtype=np.int8)
+            codes = np.zeros(len(nodes), dtype=np.int8)
             avoided, slow = self.proposals.avoided(pod.uid), self.proposals.slow
             if avoided or slow:
-                shards, own = self.owned.shards, self._is_own(names)
-                codes = np.array(
-                    [
-                        _AVOIDED if not own[i] and (name in avoided or shard_of(name, shards) in slow) else 0
-                        for i, name in enumerate(names)
-                    ],
-                    dtype=np.int8,
-                )
-        return Verdicts(codes, lambda code: unresolvable(_OTHERS[code - 1]))
+                avoids = self._are_in(slow, nodes) | _are_among(nodes, avoided)
+                codes = np.where(avoids & ~self._are_own(nodes), _AVOIDED, 0)
+        return Verdicts(codes.astype(np.int8), lambda code: unresolvable(_OTHERS[code - 1]))
 
     @hookimpl
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
@@ -99,13 +94,21 @@ class ShardNodes:
         return None
 
     @hookimpl
-    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """Prefer own nodes."""
-        return np.where(self._is_own(nodes.names), 100, 0).astype(np.int64)
+        return np.where(self._are_own(nodes), MAX_SCORE, 0)
 
-    def _is_own(self, names: Iterable[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        shards, ready = self.owned.shards, self.owned.ready
-        return np.array([shard_of(name, shards) in ready for name in names], dtype=np.bool_)
+    def _are_own(self, nodes: NodeColumns) -> BoolArray:
+        return self._are_in(self.owned.ready, nodes)
+
+    def _are_in(self, shards: Iterable[int], nodes: NodeColumns) -> BoolArray:
+        """Shape (nodes,): whether each belongs to one of *shards*."""
+        wanted = np.zeros(self.owned.shards, dtype=np.bool_)
+        wanted[list(shards)] = True
+        return wanted[nodes.per_node(self._shard_of)]
+
+    def _shard_of(self, node: NodeView) -> int:
+        return self.owned.of_node(node.name)
 
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
@@ -129,6 +132,13 @@ class ShardNodes:
     async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Propose the pod to the owner of the node, which binds it."""
         return await self.proposals.propose(pod, node_name)
+
+
+def _are_among(nodes: NodeColumns, names: Collection[str]) -> BoolArray:
+    """Shape (nodes,): whether each is called by one of *names*."""
+    if not names:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    return np.array([name in names for name in nodes.names], dtype=np.bool_)
 
 
 def plugin_class(owned: OwnedShards, elector: ShardElector, proposals: Proposals) -> type[Any]:
