@@ -9,8 +9,10 @@ from typing import Any, Final, TypeVar
 
 import click
 import msgspec
+from attrs import evolve
 
 from trio_sched.cli.flags.flags import parse_flags
+from trio_sched.cli.flags.shadow_options import without_election
 from trio_sched.cli.options.daemon_settings import daemon_settings
 from trio_sched.cli.options.version_options import version_options
 from trio_sched.cli.plugin_loading.chosen_plugins import PointsByPlugin
@@ -111,12 +113,12 @@ def set_up_log(verbosity: int) -> None:
 def settings_of(
     config: Path | None, feature_gates: str, selection: PluginSelection, own_flags: Sequence[str] = ()
 ) -> DaemonSettings:
-    """The daemon as it is to run here: alone, and serving nothing.
+    """The daemon as it is to run here: serving nothing, and alone, also where the configuration has replicas.
 
     Raises:
         TrioSchedError: it cannot be run so.
     """
-    arguments = ["--leader-elect=false", "--secure-port=0"]
+    arguments = ["--secure-port=0"]
     if config is not None:
         arguments.append(f"--config={config}")
     if feature_gates:
@@ -128,7 +130,8 @@ def settings_of(
     except ConfigError as error:
         raise error.within(f"{config}: " if config else "") from error
     prepared.source.warn()
-    return daemon_settings(prepared, registry)
+    settings = daemon_settings(prepared, registry)
+    return evolve(settings, config=evolve(without_election(settings.config), sharding=None))
 
 
 def described_inputs(
