@@ -40,3 +40,10 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size or seconds == size:
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
     return f"{seconds:.1f}".removesuffix(".0") + " s"
+
+
+def plural(number: int, what: str) -> str:
+    """``1 pod``, ``2 pods``, ``2 copies``."""
+    if number == 1:
+        return f"{number} {what}"
+    return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"

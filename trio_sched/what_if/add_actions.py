@@ -9,7 +9,7 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.simulation.report.sections import Section, Shown
-from trio_sched.what_if.answer import plural
+from trio_sched.simulation.units import plural
 from trio_sched.what_if.asking import Action
 from trio_sched.what_if.cluster_changes import ClusterChanges, NoSuchNode, pods_of_node, stays_on_node
 from trio_sched.what_if.node_pools import Pool, add_nodes, model_of, pools_of

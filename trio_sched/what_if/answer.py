@@ -11,7 +11,7 @@ from attrs import frozen
 from trio_sched.simulation.node_usage import NodeGroup
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.sections import Names, Section, Shown
-from trio_sched.simulation.units import heading, percent
+from trio_sched.simulation.units import heading, percent, plural
 from trio_sched.what_if.effects import Effect
 
 Json = dict[str, Any]
@@ -77,13 +77,6 @@ def counted_effects(effects: Iterable[Effect]) -> Iterator[str]:
     for what, text in _WORDS.items():
         if counts[what]:
             yield f"{plural(counts[what], 'pod')} {text}"
-
-
-def plural(number: int, what: str) -> str:
-    """``1 pod``, ``2 pods``, ``2 copies``."""
-    if number == 1:
-        return f"{number} {what}"
-    return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
 
 
 _WORDS: Final = {

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.report.sections import Names, Section
-from trio_sched.what_if.answer import plural
+from trio_sched.simulation.units import plural
 from trio_sched.what_if.asking import Action
 from trio_sched.what_if.cluster_changes import ClusterChanges, is_unmanaged, pods_of_node
 from trio_sched.what_if.drain import Drained, drain

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from attrs import define
 
+from trio_sched.simulation.units import plural
 from trio_sched.simulator import populate
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import copied
-from trio_sched.what_if.answer import plural
 from trio_sched.what_if.asking import Action
 from trio_sched.what_if.cluster_changes import ClusterChanges
 

@@ -23,11 +23,12 @@ from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot, assembl
 from trio_sched.simulation.node_usage import ZONE_LABEL
 from trio_sched.simulation.report.sections import Names, Section
 from trio_sched.simulation.simulated_run import Plan, scheduler_names
+from trio_sched.simulation.units import plural
 from trio_sched.simulator import ApiServer, populate, trio_clock
 from trio_sched.simulator.manifests.dumps import path_of_pod_spec
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import copied
-from trio_sched.what_if.answer import Answer, plural
+from trio_sched.what_if.answer import Answer
 from trio_sched.what_if.plan_snapshot import snapshot_of_plan
 
 Json = dict[str, Any]

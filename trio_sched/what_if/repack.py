@@ -24,7 +24,8 @@ from trio_sched.objects.pod import Pod
 from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot, assembled, fill
 from trio_sched.simulation.report.sections import Section
 from trio_sched.simulation.simulated_run import Plan, scheduler_names
-from trio_sched.what_if.answer import Answer, plural
+from trio_sched.simulation.units import plural
+from trio_sched.what_if.answer import Answer
 from trio_sched.what_if.plan_snapshot import snapshot_of_plan
 
 _PERCENTILE: Final = 0.9

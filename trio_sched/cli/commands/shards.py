@@ -16,6 +16,7 @@ from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.kubeconfig.user_kubeconfig import user_settings
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulation.tables import line, table
+from trio_sched.simulation.units import plural
 
 _NUMBERS = ("shard", "renewed", "nodes", "pods", "pending")
 
@@ -60,7 +61,8 @@ async def _read(settings: ConnectionSettings, lease: str, namespace: str, names:
 
 def _show(report: ShardReport) -> None:
     console = answer_console()
-    title = f"{len(report.shards)} shards of {len(report.replicas)} replicas, by the leases of {report.lease}"
+    counts = plural(len(report.shards), "shard"), plural(len(report.replicas), "replica")
+    title = f"{' of '.join(counts)}, by the leases of {report.lease}"
     shown = table(title, *_NUMBERS[:1], "holder", *_NUMBERS[1:], "nominated to it", right=_NUMBERS)
     for one in report.shards:
         shown.add_row(
