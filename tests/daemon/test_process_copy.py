@@ -136,6 +136,7 @@ async def test_a_copy_whose_answer_nobody_waits_for_any_more_is_ended(tmp_path: 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run_in_copy, sleep)
         await until(file.exists)
+        assert is_there(int(file.read_text()))
         nursery.cancel_scope.cancel()
     await until(lambda: not is_there(int(file.read_text())))
 

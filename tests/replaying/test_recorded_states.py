@@ -1,7 +1,9 @@
 """The live page of a recording: what it shows of which time."""
 
 import json
+import threading
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import trio
 from recorded_clusters import record
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.serving.messages import Request, Response
 from trio_sched.daemon.serving.pages.live.recorded_pages import RecordedPages
 from trio_sched.daemon.serving.pages.routes import Routes
@@ -123,6 +126,27 @@ def test_why_a_pod_was_pending_is_worked_out_for_that_time(pages: RecordedPages)
     assert pending[0] < pending[2]
     placed = json.loads(ask(pages, f"/ui/pod?namespace=default&name=p0&time={begin + 20}").body)
     assert placed["node"] in ("node-1", "node-2")
+
+
+async def test_a_question_that_nobody_waits_for_any_more_holds_up_no_other(tmp_path: Path) -> None:
+    await trio.to_thread.run_sync(partial(record, tmp_path, pods_that_come_and_go, nodes=2))
+    pages = await trio.to_thread.run_sync(shown, tmp_path)
+    past, begin = pages.past, pages.frames.begin
+    is_asked, goes_on, ended = threading.Event(), threading.Event(), []
+
+    def slowly(_assembly: Assembly) -> None:
+        is_asked.set()
+        goes_on.wait(5)
+        ended.append(True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(past.look, begin + 20, slowly)
+        await trio.to_thread.run_sync(is_asked.wait)
+        nursery.cancel_scope.cancel()
+    assert await past.look(begin + 20, lambda assembly: len(assembly.scheduler.cache)) == 3
+    assert not ended
+    goes_on.set()
+    assert await past.look(begin + 45, lambda assembly: len(assembly.scheduler.queue.unschedulable)) == 1
 
 
 def test_details_of_a_recording_that_is_gone_are_an_error_that_says_so(tmp_path: Path) -> None:

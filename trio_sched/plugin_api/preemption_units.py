@@ -1,4 +1,4 @@
-"""Which pods are evicted together, and how important they are; not exported."""
+"""Units of preemption: single pods, and groups of which all pods are evicted at once; not exported."""
 
 from __future__ import annotations
 

@@ -61,8 +61,11 @@ class PastScheduler:
             if self._replay is None:
                 self._replay = _StandingReplay(self.plan, self.end)
                 self._replay.start()
-            # A replay that nobody waits for is stopped by the next question.
-            return await trio.to_thread.run_sync(self._replay.look, time, ask, changes, abandon_on_cancel=False)
+            try:
+                return await trio.to_thread.run_sync(self._replay.look, time, ask, changes, abandon_on_cancel=True)
+            except trio.Cancelled:
+                self.close()  # else the next question would wait for its answer, however long that takes
+                raise
 
     def close(self) -> None:
         """End the replay."""
@@ -80,6 +83,7 @@ class _StandingReplay:
     _time: float = field(default=-math.inf, init=False)
     """Where it stands: the time of the last record that was taken, or that of a question after it."""
     _is_changed: bool = field(default=False, init=False)
+    _is_stopped: bool = field(default=False, init=False)
     _is_over: bool = field(default=False, init=False)
     _asked: SimpleQueue[tuple[float, Callable[[Assembly], Any]] | None] = field(factory=SimpleQueue, init=False)
     _answers: SimpleQueue[tuple[Any, Exception | None]] = field(factory=SimpleQueue, init=False)
@@ -91,7 +95,8 @@ class _StandingReplay:
         threading.Thread(target=self._run, name="replay of a recording", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread, once it stands still."""
+        """End the thread at the next record."""
+        self._is_stopped = True
         self._asked.put(None)
 
     def reaches(self, time: float) -> bool:
@@ -109,6 +114,8 @@ class _StandingReplay:
 
     def before(self, assembly: Assembly, record: Record, time: float) -> None:
         """See `Observer`."""
+        if self._is_stopped:
+            raise _Stopped
         time = max(round(time, _MS_DIGITS), self._time)
         while self._next_question()[0] < time:
             self._answer(assembly)

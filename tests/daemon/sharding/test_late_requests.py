@@ -93,18 +93,23 @@ async def test_a_bind_of_a_dead_process_fails_once_another_has_its_shard(autojum
         cluster.assert_pending("first")
 
 
+async def gated_pods_of_both_shards(cluster: VirtualCluster) -> tuple[Pod, Pod]:
+    """A pod of shard 0 and one of shard 1, of two shards; the UIDs of pods, and so their shards, are random."""
+    by_shard: dict[int, Pod] = {}
+    for number in range(20):
+        await cluster.create(pod(f"p{number}", cpu=1, gates=["wait"]))
+        one = cluster.pod(f"p{number}")
+        by_shard.setdefault(shard_of(one.uid, 2), one)
+    return by_shard[0], by_shard[1]
+
+
 async def test_whoever_takes_one_of_several_shards_of_a_dead_process_fences_pods_of_the_others_too(
     autojump_clock: MockClock,
 ) -> None:
     there = next(f"n{number}" for number in range(99) if shard_of(f"n{number}", 2) == 1)
     async with late([node(there, cpu=1)], shards=2, replicas=1) as replicas:
         cluster, dead = replicas.cluster, replicas.owner(LANE)
-        by_shard: dict[int, Pod] = {}
-        for number in range(20):
-            await cluster.create(pod(f"p{number}", cpu=1, gates=["wait"]))
-            one = cluster.pod(f"p{number}")
-            by_shard.setdefault(shard_of(one.uid, 2), one)
-        first, second = by_shard[0], by_shard[1]
+        first, second = await gated_pods_of_both_shards(cluster)
         late_link = replicas.link(dead)
         late_link.held = b"/binding"
         await cluster.patch(first, {"spec": {"schedulingGates": None}})  # of shard 0, for a node of shard 1
@@ -135,12 +140,7 @@ async def test_the_room_of_a_late_bind_is_kept_where_only_the_shard_of_the_decis
     there = next(f"n{number}" for number in range(99) if shard_of(f"n{number}", 2) == 1)
     async with late([node(there, cpu=1)], shards=2, replicas=1) as replicas:
         cluster, process = replicas.cluster, replicas.owner(LANE)
-        by_shard: dict[int, Pod] = {}
-        for number in range(20):
-            await cluster.create(pod(f"p{number}", cpu=1, gates=["wait"]))
-            one = cluster.pod(f"p{number}")
-            by_shard.setdefault(shard_of(one.uid, 2), one)
-        first, second = by_shard[0], by_shard[1]
+        first, second = await gated_pods_of_both_shards(cluster)
         link = replicas.link(process)
         link.held = b"/binding"
         await cluster.patch(first, {"spec": {"schedulingGates": None}})

@@ -249,13 +249,17 @@ class ShardElector:
             return
         held.stored, held.renewed_at, held.published = stored, sent, acknowledged
 
+    @property
+    def _candidate(self) -> Candidate:
+        """This replica, as the holder of shards."""
+        duration = self.group.settings.lease_duration_ns // SECOND_NS
+        return Candidate(identity=self.group.replica, lease_duration_seconds=duration)
+
     async def _write(self, shard: int, stored: StoredLease | None, acknowledged: int) -> StoredLease:
         group = self.group
-        duration = group.settings.lease_duration_ns // SECOND_NS
-        candidate = Candidate(identity=group.replica, lease_duration_seconds=duration)
         spec = None if stored is None else stored.lease.spec
         observed = None if spec is None or stored is None else ObservedRecord(spec, stored.record, 0.0)
-        written = candidate.record_to_write(observed, group.wall_time())
+        written = self._candidate.record_to_write(observed, group.wall_time())
         annotations = {ACKNOWLEDGED: str(acknowledged), GROUP_TERM: str(group.term)}
         return await group.write(stored, self.lease_name(shard), written, annotations)
 
@@ -270,10 +274,8 @@ class ShardElector:
 
     async def _release(self, held: HeldShard) -> None:
         group = self.group
-        duration = group.settings.lease_duration_ns // SECOND_NS
-        candidate = Candidate(identity=group.replica, lease_duration_seconds=duration)
         observed = ObservedRecord(held.stored.lease.spec, held.stored.record, 0.0)
-        spec = candidate.release(observed, group.wall_time())
+        spec = self._candidate.release(observed, group.wall_time())
         annotations = {ACKNOWLEDGED: "0", GROUP_TERM: str(group.term)}
         try:
             await group.write(held.stored, self.lease_name(held.shard), spec, annotations)
