@@ -136,6 +136,20 @@ async def test_changes_of_pods_become_records_of_some_each(tmp_path: Path) -> No
     assert names == [each.name for each in pods]
 
 
+async def test_changes_and_decisions_are_written_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    with one.running():
+        for second, name in enumerate(("first", "second")):
+            one.pods_changed(float(second), [Change("ADDED", None, pod(name))])
+        one.decided(decided("first"))
+        one.pods_changed(2.0, [Change("DELETED", pod("first"), None)])
+        one.note(Forgotten(3.0, "first"))
+        one.pods_changed(4.0, [Change("DELETED", pod("second"), None)])
+    written = [record for record in read(tmp_path) if isinstance(record, Changed | Decided | Forgotten)]
+    assert [type(record) for record in written] == [Changed, Changed, Decided, Changed, Forgotten, Changed]
+    assert [record.now for record in written] == [0.0, 1.0, 0.0, 2.0, 3.0, 4.0]
+
+
 async def test_a_large_batch_becomes_several_records(tmp_path: Path) -> None:
     one = recorder(tmp_path)
     pods = [pod(f"p{number}") for number in range(3000)]
