@@ -14,6 +14,7 @@ from trio_sched.plugin_api import CycleState, Pod, hookimpl, unschedulable
 from trio_sched.recording.folder import RecordingReader
 from trio_sched.recording.recording_settings import RecordingSettings
 from trio_sched.recording.records import Decided, GroupTried, PlacesReleased
+from trio_sched.replaying.group_attempts import NOT_ASKED
 from trio_sched.replaying.results import ReplayResult
 from trio_sched.simulator import PretendExtender, leaving
 from trio_sched.testing import VirtualCluster, composite_pod_group, node, pod, pod_group, replayed_cluster
@@ -23,6 +24,12 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: \
 [{name: cpu, weight: 1}]}}}]}]
+"""
+
+PROFILE_WITHOUT_PREEMPTION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}]
 """
 
 
@@ -81,11 +88,13 @@ def test_the_placement_of_a_gang_in_one_zone_is_the_same(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("version", "gates"),
-    [("1.36", {}), ("1.36", {"WorkloadAwarePreemption": True}), ("1.37", {})],
+    ("version", "gates", "for_group"),
+    [("1.36", {}, False), ("1.36", {"WorkloadAwarePreemption": True}, True), ("1.37", {}, True)],
     ids=["pod by pod", "for the group", "as one entity"],
 )
-def test_a_gang_that_preempts_gets_the_same_places(tmp_path: Path, version: str, gates: dict[str, bool]) -> None:
+def test_a_gang_that_preempts_gets_the_same_places_and_victims(
+    tmp_path: Path, version: str, gates: dict[str, bool], for_group: bool
+) -> None:
     async def fill(cluster: VirtualCluster) -> None:
         for number in range(2):
             await cluster.create(pod(f"low-{number}", cpu="2", node_name=f"n{number}"))
@@ -96,6 +105,11 @@ def test_a_gang_that_preempts_gets_the_same_places(tmp_path: Path, version: str,
     record(tmp_path, fill, nodes=nodes, gates=GANG_GATES | gates, emulated_version=version)
     assert_same(replayed_cluster(tmp_path))
     assert len(tried(tmp_path)) > 1
+    victims = {tuple(sorted(one.victims or ())) for one in tried(tmp_path) if one.victims}
+    assert len(victims) == (1 if for_group else 0)
+    result = replayed_cluster(tmp_path, config=PROFILE_WITHOUT_PREEMPTION)
+    evicted = [(one.recorded, one.replayed) for one in result.differences if one.recorded.startswith("evicts")]
+    assert evicted == ([("evicts default/low-0, default/low-1", "evicts nothing")] if for_group else [])
 
 
 def test_another_configuration_shows_the_pods_of_a_gang_that_it_moves(tmp_path: Path) -> None:
@@ -148,24 +162,50 @@ def test_attempts_in_the_middle_of_which_something_happens_are_counted(tmp_path:
     record(tmp_path, fill, nodes=2, gates=GANG_GATES, plugins=[Asks])
     result = replayed_cluster(tmp_path, plugins=[Asks], is_same_configuration=True)
     (reason,) = result.not_compared
-    assert reason == "attempts of pod groups, while something else happened or extenders were asked"
+    assert reason == "attempts of pod groups, while something else happened or an extender failed"
     assert result.differences == []
 
 
-def test_attempts_for_which_extenders_were_asked_are_counted_and_followed(tmp_path: Path) -> None:
+def asked_gangs(folder: RecordingSettings | Path) -> PretendExtender:
+    """Record a gang and a pod that fit, and a gang that does not, with an extender."""
+
     async def fill(cluster: VirtualCluster) -> None:
         await gang(cluster, "gang", 2, cpu="1")
         await cluster.create(pod("alone", cpu="1"))
+        await gang(cluster, "large", 3, cpu="12")
 
     extender = PretendExtender(answers={"filter": leaving(lambda name: name != "node-1", "not there")})
     config = "extenders: [{urlPrefix: 'http://extender.test', filterVerb: filter, nodeCacheCapable: true}]\n"
     config = f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{config}"
-    record(tmp_path, fill, nodes=3, gates=GANG_GATES, extenders=[extender], config=config)
+    nodes = [node(f"node-{number}", cpu="16") for number in range(3)]
+    record(folder, fill, nodes=nodes, gates=GANG_GATES, extenders=[extender], config=config)
+    return extender
+
+
+@pytest.mark.parametrize("hashes", [False, True])
+def test_attempts_are_made_again_with_what_extenders_have_said(hashes: bool, tmp_path: Path) -> None:
+    extender = asked_gangs(RecordingSettings(folder=tmp_path, hash_names=hashes))
     asked = len(extender.asked)
-    result = replayed_cluster(tmp_path)
-    assert result.differences == []
-    assert sum(result.not_compared.values()) == 1
+    assert_same(replayed_cluster(tmp_path))
     assert len(extender.asked) == asked > 0
+    reasons = [one.reason for one in tried(tmp_path)]
+    assert reasons[0] == "Scheduled"
+    assert set(reasons[1:]) == {"Unschedulable"}
+    rejecting = [plugin for one in tried(tmp_path) for _node, plugins in one.places for plugin in plugins]
+    assert "NodeResourcesFit" in rejecting
+
+
+def test_attempts_with_pods_that_extenders_were_not_asked_about_are_counted(tmp_path: Path) -> None:
+    asked_gangs(tmp_path)
+    result = replayed_cluster(tmp_path, plugins=[Closed])
+    assert not result.not_compared
+    shown = {one.pod: one.replayed for one in result.differences}
+    assert shown["default/gang-0"] == "rejected by Closed"
+    both = "[{urlPrefix: 'http://extender.test', filterVerb: filter, nodeCacheCapable: true}]"
+    config = f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders: {both}\n"
+    other = tmp_path / "other"
+    record(other, gangs_of_all_kinds, nodes=[node(f"n{number}", cpu="2") for number in range(3)], gates=GANG_GATES)
+    assert set(replayed_cluster(other, config=config).not_compared) == {NOT_ASKED}
 
 
 def test_places_that_a_gang_has_held_for_too_long_are_released_at_the_same_moment(tmp_path: Path) -> None:

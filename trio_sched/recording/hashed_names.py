@@ -154,7 +154,8 @@ class NameHasher:
                 return structs.replace(record, node=self.hash(record.node), asked=asked)
             case GroupTried():
                 places = [(self.hash(node), plugins) for node, plugins in record.places]
-                return structs.replace(record, key=self.hash(record.key), places=places, message="")
+                asked_about = [(uid, self._asked(asked)) for uid, asked in record.asked]
+                return structs.replace(record, key=self.hash(record.key), places=places, message="", asked=asked_about)
             case PlacesReleased():
                 return structs.replace(record, key=self.hash(record.key))
             case Reserved():

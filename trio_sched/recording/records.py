@@ -134,7 +134,11 @@ class GroupTried(Struct, frozen=True, gc=False, tag="group", array_like=True):
     """See `Decided`, as of *drawn*."""
     drawn: list[tuple[int, int | float]]
     is_undisturbed: bool
-    """Nothing else happened meanwhile, and no extender was asked."""
+    """Nothing else happened meanwhile, and no extender failed."""
+    asked: list[tuple[str, Asked]] = []
+    """The UIDs of the pods that extenders were asked about, one after the other, and what they said."""
+    victims: list[str] | None = None
+    """The UIDs of what was evicted for the group as a whole; None: that was not known yet."""
 
 
 class PlacesReleased(Struct, frozen=True, gc=False, tag="released", array_like=True):

@@ -216,6 +216,25 @@ extenders: [{urlPrefix: "http://extender.test", filterVerb: filter}]
         assert "n0" not in cluster.placements().values()
 
 
+async def test_places_that_are_tried_for_a_group_take_none_from_pods_beside_it(autojump_clock: MockClock) -> None:
+    extender = PretendExtender(answers={"filter": leaving(lambda _name: True)}, delay_seconds=2.0)
+    config = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders: [{urlPrefix: "http://extender.test", filterVerb: filter}]
+"""
+    async with virtual_cluster(nodes=nodes(1, cpu=4), gates=GANG_GATES, config=config, extenders=[extender]) as cluster:
+        for number in range(3):
+            await cluster.create(pod(f"single-{number}", cpu="1"))
+        await cluster.create(pod_group("too-large", min_count=3))
+        for number, cpu in enumerate(("2500m", "100m", "5")):
+            await cluster.create(member(f"too-large-{number}", "too-large", cpu=cpu))
+        await trio.sleep(40)
+        assert [cluster.pod(f"single-{number}").node_name for number in range(3)] == ["n0"] * 3
+        told = [one for number in range(3) for one in cluster.events(about=f"single-{number}")]
+        assert {one.reason for one in told} == {"Scheduled"}
+
+
 @pytest.mark.parametrize("answer", ["refused", "deleted"])
 async def test_none_of_a_gang_is_bound_if_one_of_its_pods_cannot_be(answer: str, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=nodes(3), gates=GANG_GATES) as cluster:

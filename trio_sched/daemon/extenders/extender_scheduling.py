@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -21,17 +20,14 @@ from trio_sched.daemon.extenders.extender_error import ExtenderError
 from trio_sched.daemon.extenders.extenders import Extenders
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.evaluation.decision import Decision, SchedulingFailure
-from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
+from trio_sched.engine.evaluation.extender_cycle import ExtendersAnswer, NodesForExtenders
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import Status, failure
 
 if TYPE_CHECKING:
-    from trio_sched.engine.pod_groups.group_steps import (  # only where pod groups are scheduled
-        AskExtenders,
-        ExtendersAnswer,
-    )
+    from trio_sched.engine.pod_groups.group_steps import AskExtenders  # only where pod groups are scheduled
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +45,8 @@ class ExtenderScheduling:
     """Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
     tracer: AttemptTracer | None = None
     """None if attempts are not traced."""
+    not_in_trial: trio.Lock = field(factory=trio.Lock, init=False)
+    """Held while places for a pod group are tried: until that is over, its pods seem to be on them."""
     _wake_up: WakeUp = field(factory=WakeUp)
 
     def take_over(self, info: QueuedPodInfo) -> bool:
@@ -72,13 +70,23 @@ class ExtenderScheduling:
                 await self._wake_up.wait()
                 continue
             info.attempt_began = trio.current_time()
-            if not self._must_skip(info):
-                if self.tracer is not None:
-                    info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
-                decision = await self._decide(info)
-                if decision is not None:
-                    await handle_decision(info, decision, nursery)
+            await self._schedule(info, handle_decision, nursery)
             await trio.lowlevel.checkpoint()
+
+    async def _schedule(self, info: QueuedPodInfo, handle_decision: HandleDecision, nursery: trio.Nursery) -> None:
+        async with self.not_in_trial:
+            if self._must_skip(info):
+                return
+            if self.tracer is not None:
+                info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
+            found = self.scheduler.find_feasible_nodes(info)
+        answer = found if isinstance(found, SchedulingFailure) else await self._ask(info, found)
+        async with self.not_in_trial:
+            if not self._must_skip(info):
+                decision: Decision = (
+                    answer if isinstance(answer, SchedulingFailure) else self.scheduler.select_host_among(info, *answer)
+                )
+                await handle_decision(info, decision, nursery)
 
     def _must_skip(self, info: QueuedPodInfo) -> bool:
         """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
@@ -93,35 +101,32 @@ class ExtenderScheduling:
             info.replace_pod(known)
         return False
 
-    async def _decide(self, info: QueuedPodInfo) -> Decision | None:
-        """The decision on the pod; None if it is not to be scheduled any more."""
-        feasible = self.scheduler.find_feasible_nodes(info)
-        if isinstance(feasible, SchedulingFailure):
-            return feasible
-        find_again = partial(self.scheduler.find_feasible_nodes, info, nominated_first=False)
-        try:
-            feasible, result = await self._call_extenders(info, feasible, find_again)
-        except _NoneFeasible as unplaced:
-            return None if self._must_skip(info) else unplaced.outcome
-        return None if self._must_skip(info) else self.scheduler.select_host_among(info, feasible, result)
+    async def _ask(self, info: QueuedPodInfo, feasible: NodesForExtenders) -> ExtendersAnswer:
+        """Call the extenders for a pod."""
+
+        async def find_again() -> NodesForExtenders | SchedulingFailure:
+            async with self.not_in_trial:
+                return self.scheduler.find_feasible_nodes(info, nominated_first=False)
+
+        return await self._call_extenders(info, feasible, find_again)
 
     async def ask_for_group(self, step: AskExtenders) -> ExtendersAnswer:
         """Call the extenders for a pod of a group that is being scheduled."""
-        try:
-            return await self._call_extenders(step.info, step.feasible, step.find_again)
-        except _NoneFeasible as unplaced:
-            return unplaced.outcome
+
+        async def find_again() -> NodesForExtenders | SchedulingFailure:
+            return step.find_again()
+
+        return await self._call_extenders(step.info, step.feasible, find_again)
 
     async def _call_extenders(
         self,
         info: QueuedPodInfo,
         feasible: NodesForExtenders,
-        find_again: Callable[[], NodesForExtenders | SchedulingFailure],
-    ) -> tuple[NodesForExtenders, ExtenderResult]:
+        find_again: Callable[[], Awaitable[NodesForExtenders | SchedulingFailure]],
+    ) -> ExtendersAnswer:
         """Call the extenders for the feasible nodes: first for the pod's nominated node; if that is left, for no other.
 
-        Raises:
-            _NoneFeasible: there are no feasible nodes, or an extender failed.
+        A failure: there are no feasible nodes, or an extender failed.
         """
         earlier: dict[str, Status] = {}
         if feasible.only_nominated:
@@ -133,20 +138,12 @@ class ExtenderScheduling:
                 if result.names:
                     return feasible, result
                 earlier.update(result.statuses)
-            found = find_again()
+            found = await find_again()
             if isinstance(found, SchedulingFailure):
-                raise _NoneFeasible(found)
+                return found
             feasible = found
         try:
             result = await self.extenders.filter_and_prioritize(info.pod, feasible.nodes)
         except ExtenderError as problem:
-            raise _NoneFeasible(SchedulingFailure(failure(problem))) from problem
+            return SchedulingFailure(failure(problem))
         return feasible, evolve(result, statuses={**earlier, **result.statuses})
-
-
-class _NoneFeasible(Exception):
-    """No node can be selected: none is feasible, or an extender failed."""
-
-    def __init__(self, outcome: SchedulingFailure) -> None:
-        super().__init__(outcome.message)
-        self.outcome = outcome

@@ -102,7 +102,7 @@ class PreemptForPods(_Eviction):
         problem = await self.evict(cycle, *found)
         if problem is not None:
             return evolve(result, status=problem, waiting_on_preemption=False)
-        return evolve(result, waiting_on_preemption=True)
+        return evolve(result, waiting_on_preemption=True, victims=found[0].victims)
 
     def _found(self, cycle: PodGroupCycle) -> tuple[PodGroupPostFilterResult, str] | Status:
         hooks = cycle.profile.pod_group_post_filter
@@ -144,6 +144,7 @@ class PreemptForGroup(_Eviction):
                     status=evolve(result.status, reasons=told),
                     waiting_on_preemption=True,
                     nominations=dict(trial.places) if returned.victims else dict(_nominated(cycle)),
+                    victims=returned.victims,
                 )
             if returned is not None and not returned.is_rejected:
                 return evolve(result, status=returned)

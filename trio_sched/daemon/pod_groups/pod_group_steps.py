@@ -10,9 +10,10 @@ import trio
 from trio_sched.daemon.hooks.hook_calls import make_call, observed_call
 from trio_sched.daemon.hooks.yielding import give_way
 from trio_sched.daemon.limits import SLICE_SECONDS
+from trio_sched.engine.evaluation.extender_cycle import ExtendersAnswer
 from trio_sched.engine.hooks.plugin_calls import HookCall
 from trio_sched.engine.hooks.plugin_times import ObserveCall
-from trio_sched.engine.pod_groups.group_steps import AskExtenders, ExtendersAnswer, GroupSteps
+from trio_sched.engine.pod_groups.group_steps import AskExtenders, GroupSteps
 
 T = TypeVar("T")
 

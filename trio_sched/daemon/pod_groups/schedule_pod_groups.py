@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -247,9 +248,7 @@ class SchedulePodGroups:
             if self.tracer is not None:
                 info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
         cycle = self.cycle(key, infos)
-        found, preemptions = await self.find_places(cycle)
-        self.metrics.group_algorithm.observe(trio.current_time() - began)
-        result = await self.preemption.preempt(cycle, found, preemptions)
+        found, result = await self.evaluate(cycle)
         parts = cycle.parts(found, result)
         is_scheduled = self._submit(cycle, parts, result, nursery)
         self._report(cycle, parts, result, began)
@@ -271,13 +270,28 @@ class SchedulePodGroups:
         group = PodGroupInfo(namespace, name, tuple(info.pod for info in infos))
         return PodGroupCycle(infos=infos, group=group, **options)
 
-    async def find_places(self, cycle: PodGroupCycle) -> tuple[GroupResult, list[HeldPreemption]]:
-        """Find out whether the group of *cycle* fits; nothing comes of it yet, nor of the preemptions that it needs."""
+    async def evaluate(self, cycle: PodGroupCycle) -> tuple[GroupResult, GroupResult]:
+        """Find out whether the group of *cycle* fits, and make room for it if that helps.
+
+        Returns:
+            What the attempt has come to before anything was preempted, and after.
+        """
         extenders = self.extender_scheduling
-        call_extenders: CallExtenders | None = None if extenders is None else extenders.ask_for_group
-        with self.preemption_executor.holding([info.uid for info in cycle.infos]) as preemptions:
+        found, preemptions = await self.find_places(cycle, None if extenders is None else extenders.ask_for_group)
+        return found, await self.preemption.preempt(cycle, found, preemptions)
+
+    async def find_places(
+        self, cycle: PodGroupCycle, call_extenders: CallExtenders | None
+    ) -> tuple[GroupResult, list[HeldPreemption]]:
+        """Find out whether the group of *cycle* fits; nothing comes of it yet, nor of the preemptions that it needs."""
+        extenders, began = self.extender_scheduling, trio.current_time()
+        async with AsyncExitStack() as trying:
+            if extenders is not None:
+                await trying.enter_async_context(extenders.not_in_trial)
+            preemptions = trying.enter_context(self.preemption_executor.holding([info.uid for info in cycle.infos]))
             observe = self._observer(cycle.profile.name)
             result = await run_group_steps(cycle.run(), call_extenders=call_extenders, observe=observe)
+        self.metrics.group_algorithm.observe(trio.current_time() - began)
         return result, preemptions
 
     def _observer(self, profile: str) -> ObserveCall:

@@ -58,16 +58,12 @@ class RecordedScheduler(Scheduler):
         placement: frozenset[str] | None = None,
     ) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
+        if self.is_trial:
+            return super().select_host_among(info, feasible, result, placement=placement)
         self.rng.take()
         start = self.next_start_node_index
         decision = super().select_host_among(info, feasible, result, placement=placement)
-        if not self.is_trial:
-            diagnosis = feasible.diagnosis
-            plugins = diagnosis.unschedulable_plugins | (
-                {EXTENDER_NAME} if len(result.names) < len(feasible.nodes) else frozenset()
-            )
-            asked = Asked(list(result.names), dict(result.scores), sorted(plugins), feasible.only_nominated)
-            self._decided(info, decision, start, asked)
+        self._decided(info, decision, start, asked_of(feasible, result))
         return decision
 
     def _decided(self, info: QueuedPodInfo, decision: Decision, start: int, asked: Asked | None = None) -> None:
@@ -128,3 +124,10 @@ class RecordedScheduler(Scheduler):
         drawn = self.rng.take()
         self.decisions.note(Requeued(now, info.uid, plugins, pending, outcome.nominated_node_name, drawn))
         return super().requeue(info, outcome, known, now=now, assumed_pod=assumed_pod)
+
+
+def asked_of(feasible: NodesForExtenders, result: ExtenderResult) -> Asked:
+    """What extenders that were asked about *feasible* have said, as a record has it."""
+    by_extenders = {EXTENDER_NAME} if len(result.names) < len(feasible.nodes) else frozenset()
+    plugins = feasible.diagnosis.unschedulable_plugins | by_extenders
+    return Asked(list(result.names), dict(result.scores), sorted(plugins), feasible.only_nominated)

@@ -53,6 +53,10 @@ class ExtenderResult:
     """What they add to the total of each node."""
 
 
+ExtendersAnswer = tuple[NodesForExtenders, ExtenderResult] | SchedulingFailure
+"""What extenders have left of which nodes, or why the pod has no place."""
+
+
 def find_feasible_nodes(
     cycle: SchedulingCycle, *, nominated_first: bool = True
 ) -> NodesForExtenders | SchedulingFailure:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
-from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, NodesForExtenders
+from trio_sched.engine.evaluation.extender_cycle import NodesForExtenders
 from trio_sched.engine.hooks.plugin_calls import HookCall
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 
@@ -30,7 +30,6 @@ class Pause:
     """The step of letting other tasks run; nothing is assumed."""
 
 
-ExtendersAnswer = tuple[NodesForExtenders, ExtenderResult] | SchedulingFailure
 Assumed = list[tuple[QueuedPodInfo, ScheduleResult, str | None]]
 """Pods that are assumed, where, and the node that each is nominated to."""
 GroupStep = HookCall | AskExtenders | Pause

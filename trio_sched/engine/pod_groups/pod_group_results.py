@@ -9,6 +9,7 @@ from attrs import define, evolve, field, frozen
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.evaluation.reservation import PermitWait
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.pod_groups import Placement
 from trio_sched.plugin_api.status import Code, Status, failure
 
@@ -86,6 +87,8 @@ class GroupResult:
     """Unschedulable until victims have left."""
     nominations: Mapping[str, str] | None = None
     """While it waits on a preemption for the whole group: UID → node, where its pods will fit; others keep theirs."""
+    victims: Sequence[Pod] = ()
+    """What is evicted for the whole group."""
     tells_members: bool = False
     """Whether pods that fit are told why the group is not scheduled, and not only what permit has said."""
     placement: Placement = field(factory=Placement)
