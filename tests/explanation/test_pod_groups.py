@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explained import explained, racks, titles
+from explained import GATES, explained, racks, titles
 
 from contrib.scenarios.manifests import NAMESPACE, Json, node, pod, priority_class
 from trio_sched.explanation import pod_groups
@@ -129,6 +129,16 @@ def test_a_gang_that_is_too_large_to_be_tried_often_says_so(tmp_path: Path, monk
     assert not data["triedAll"]
 
 
+def test_a_gang_that_is_too_large_for_changes_is_tried_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_groups, "_MOST_DECISIONS", 2)
+    data = explained([*racks(1), gang(3), *members(3)], tmp_path)
+    assert data["cause"]["reasons"] == ["GangDoesNotFit"]
+    assert "2 of 3 pods fit" in data["cause"]["text"]
+    assert not data["triedAll"]
+
+
 def test_without_the_gate_the_group_is_ignored_and_that_is_said(tmp_path: Path) -> None:
     data = explained([*racks(1), gang(3), *members(3)], tmp_path, gates="")
     assert data["cause"]["reasons"] == ["FitsNow"]
@@ -168,3 +178,60 @@ def test_since_1_37_groups_that_are_evicted_as_a_whole_are_named(
     as_a_whole = mode == "all"
     assert higher["evicts"] == ["default/t0", "default/t1"][: 2 if as_a_whole else 1]
     assert higher["notes"] == ["pod group default/train is evicted as a whole"] * as_a_whole
+
+
+def preempting(version: str, *, cpu: str, **group: Any) -> list[Json]:
+    """A gang of two on two nodes with a running pod each, and priority classes."""
+    running = [
+        pod(f"low{number}", requests={"cpu": "3"}, nodeName=f"n{number}", priorityClassName="low")
+        for number in range(2)
+    ]
+    waiting = gang(2)
+    if version == "1.37":
+        waiting["apiVersion"] = "scheduling.k8s.io/v1beta1"
+    waiting["spec"] |= group
+    classes = [priority_class(name, value) for name, value in (("low", 1), ("middle", 5), ("high", 10))]
+    return [*racks(2, each=1), *classes, *running, waiting, *members(2, cpu=cpu)]
+
+
+GROUPS_PREEMPT = {
+    "1.36": f"{GATES},WorkloadAwarePreemption=true",
+    "1.37": "GenericWorkload=true,PodGroupPreemptionPolicy=true",
+}
+
+
+@pytest.mark.parametrize("version", list(GROUPS_PREEMPT))
+@pytest.mark.parametrize("cpu", ["2", "3"], ids=["one fits", "none fits"])
+def test_pods_are_evicted_for_a_gang_with_a_higher_priority(version: str, cpu: str, tmp_path: Path) -> None:
+    def asked(**group: Any) -> dict[str, Any]:
+        objects = [*preempting(version, cpu=cpu, **group), pod("small", requests={"cpu": "1"}, nodeName="n0")]
+        flags = [f"--emulated-version={version}"]
+        return explained(objects, tmp_path, gates=GROUPS_PREEMPT[version], flags=flags, version=version)
+
+    data = asked()
+    evicted = {f"{NAMESPACE}/low1"} if cpu == "2" else {f"{NAMESPACE}/low0", f"{NAMESPACE}/low1"}
+    assert data["cause"]["mayEvict"] == []
+    (higher,) = [one for one in data["remedies"] if "priority" in one["title"]]
+    assert higher["title"] == "priority class middle (5)"
+    assert set(higher["evicts"]) >= evicted
+    assert [one["name"] for one in higher["edits"]] == ["train", "t0", "t1"]
+    assert higher["commands"][0].startswith(f"kubectl get podgroup train -n {NAMESPACE} -o json")
+    may = asked(priorityClassName="high")["cause"]
+    assert set(may["mayEvict"]) >= evicted
+    assert "It may evict" in may["text"]
+
+
+def test_a_gang_that_never_preempts_is_shown_what_it_would_evict(tmp_path: Path) -> None:
+    calm = {**priority_class("calm", 20), "preemptionPolicy": "Never"}
+    objects = [calm, *preempting("1.37", cpu="2", priorityClassName="calm", preemptionPolicy="Never")]
+    flags = ["--emulated-version=1.37"]
+    data = explained(objects, tmp_path, gates=GROUPS_PREEMPT["1.37"], flags=flags, version="1.37")
+    assert data["cause"]["mayEvict"] == []
+    (change,) = [one for one in data["remedies"] if "preemption policy" in one["title"]]
+    assert sorted(change["evicts"]) == [f"{NAMESPACE}/low0", f"{NAMESPACE}/low1"]
+
+
+def test_without_the_gate_for_it_nothing_is_claimed_of_preemption_for_gangs(tmp_path: Path) -> None:
+    data = explained(preempting("1.36", cpu="2", priorityClassName="high"), tmp_path)
+    assert data["cause"]["mayEvict"] == []
+    assert not [title for title in titles(data) if "priority" in title]

@@ -89,7 +89,7 @@ def build_pod_groups(
     if behaviour.groups_preempt_as_one:
         preemption = PreemptForGroup(**of_preemption)
     else:
-        preemption = PreemptForPods(**of_preemption, preempts_for_groups=features.workload_aware_preemption)
+        preemption = PreemptForPods(**of_preemption)
     uniform = UNIFORM_WITH_POLICY if features.pod_group_preemption_policy else UNIFORM
     parts: dict[str, Any] = {
         "scheduler": scheduler,
@@ -233,6 +233,7 @@ def build_scheduler(
         "object_cache": ObjectCache(cache.table.devices, pods_and_nodes=pods_and_nodes),
         "measurements": Measurements(time.perf_counter, sample_gap, has_rescoring=behaviour.batches_are_rescored),
         "behaviour": behaviour,
+        "preempts_for_groups": behaviour.groups_preempt_as_one or features.workload_aware_preemption,
     }
     as_entities = with_groups and behaviour.groups_are_entities
     if as_entities and features.composite_pod_group:

@@ -85,6 +85,8 @@ class Scheduler:
     measurements: Measurements = field(factory=Measurements)
     behaviour: Behaviour = field(factory=lambda: behaviour_at((1, 36)))
     """Of the version of kube-scheduler that is emulated."""
+    preempts_for_groups: bool = False
+    """Whether pods are evicted for a pod group as a whole: gate WorkloadAwarePreemption, or always from 1.37 on."""
     forest: GroupForest | None = None
     """The trees of pod groups; None without the gate CompositePodGroup."""
     plugin_failures: PluginFailures = field(init=False)

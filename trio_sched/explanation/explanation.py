@@ -139,7 +139,7 @@ def explain(
         if not pod.node_name:
             found.outcome = trial.now(preempt=True)
             decided = found.outcome.group
-            if decided is not None and not found.outcome.node_name:
+            if decided is not None and not found.fits_now and analysis.passes.any():
                 clause = trial.group.clause(decided, len(analysis.nodes))
                 clause.alone = int(np.count_nonzero(analysis.passes))
                 analysis.clauses.insert(0, clause)

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from msgspec import structs
 
 from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.engine.hooks.hook_failure import HookFailed
-from trio_sched.engine.hooks.plugin_calls import call_status_hook
+from trio_sched.engine.hooks.plugin_calls import call_pod_group_post_filter, call_status_hook
 from trio_sched.engine.pod_groups.group_steps import in_order
 from trio_sched.engine.pod_groups.group_tree_cycle import GroupTreeCycle, cycle_of
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
@@ -23,6 +23,7 @@ from trio_sched.engine.pod_groups.pod_group_explanation import (
     lacking_resources,
 )
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, TreeResult
+from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.analysis import FailingClause, clause_without_hook
@@ -31,7 +32,7 @@ from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.clauses import Change, Clause, Edit, smaller_gang
-from trio_sched.plugin_api.pod_groups import MAX_LEVELS, PodGroupInfo, PodGroupTree
+from trio_sched.plugin_api.pod_groups import MAX_LEVELS, PodGroupInfo, PodGroupPostFilterResult, PodGroupTree
 from trio_sched.plugin_api.smaller_requests import smaller_request
 
 _KIND: Final = "PodGroup"
@@ -67,7 +68,11 @@ class GroupOutcome:
     nodes: Mapping[str, str]
     """UID → node, of the pods that would be bound."""
     failing: FailingGroup | None
-    """Why the group is not scheduled; None if it is."""
+    """Why the group is not scheduled as things are; None if it is."""
+    victims: tuple[Pod, ...] = ()
+    """The pods that would be evicted for the group; then *nodes* are those that its pods would get."""
+    violations: int = 0
+    """How many of these a disruption budget protects."""
 
     def node_of(self, pod: Pod) -> str:
         """The node that *pod* would get; empty if it would get none."""
@@ -88,6 +93,7 @@ class PodGroupOfPod:
     is_exhausted: bool = field(default=False, init=False)
     """Whether more was to be tried than is sensible."""
     _left: int = field(factory=lambda: _MOST_DECISIONS, init=False)
+    _is_tried_once: bool = field(default=False, init=False)
 
     @property
     def is_scheduled(self) -> bool:
@@ -98,10 +104,10 @@ class PodGroupOfPod:
     @property
     def is_all_or_nothing(self) -> bool:
         """Whether its pods are scheduled only if others are, or only beside these."""
-        return self.is_scheduled and any(_is_gang(one) or one.topology_key for one in self._with_parents())
+        return self.is_scheduled and any(_is_gang(one) or one.topology_key for one in self.with_parents())
 
-    def _with_parents(self) -> Iterator[AnyGroup]:
-        """The group, and the groups above it."""
+    def with_parents(self) -> Iterator[AnyGroup]:
+        """The group, and the groups above it; nothing if there is no group."""
         group: AnyGroup | None = self.group()
         for _level in range(MAX_LEVELS):
             if group is None:
@@ -148,11 +154,12 @@ class PodGroupOfPod:
         tree = None if forest is None or key is None else forest.tree_of(key)
         return tree if isinstance(tree, PodGroupTree) and tree.children else None
 
-    def decide(self, pods: Mapping[str, Pod]) -> GroupOutcome:
+    def decide(self, pods: Mapping[str, Pod], *, preempt: bool = False) -> GroupOutcome:
         """What is decided about the group as things stand.
 
         Args:
             pods: UID → pod, of those of its pods that are other than they are.
+            preempt: whether other pods may be evicted for the group, as its priority allows.
 
         Raises:
             TooManyDecisions: more were needed for all that was tried than is sensible.
@@ -161,9 +168,10 @@ class PodGroupOfPod:
         waiting = self.waiting_members() if tree is None else self._waiting_in(tree)
         members = [pods.get(one.uid, one) for one in waiting]
         tried = [one for one in members if one.uid == self.pod.uid or self._is_tried(one)]
-        if self._left < len(tried):
+        if self._left < len(tried) and self._is_tried_once:
             self.is_exhausted = True
             raise TooManyDecisions
+        self._is_tried_once = True  # as things are, however large it is
         scheduler, key = self.scheduler, self.pod.group_key
         assert key is not None
         infos = in_order(QueuedPodInfo(one, 0.0) for one in tried)
@@ -193,7 +201,26 @@ class PodGroupOfPod:
             for one in part.result.pods
             if one.placed is not None
         }
-        return GroupOutcome(result=result, nodes=nodes, failing=self._failing(cycle, result))
+        outcome = GroupOutcome(result=result, nodes=nodes, failing=self._failing(cycle, result))
+        if preempt and scheduler.preempts_for_groups and result.status is not None and result.status.is_rejected:
+            return self._preempting(cycle, outcome)
+        return outcome
+
+    def _preempting(self, cycle: PodGroupCycle, outcome: GroupOutcome) -> GroupOutcome:
+        """What becomes of the group with the evictions that the first plugin finds that helps it."""
+        for hook in cycle.profile.pod_group_post_filter:
+            with PodGroupTrial(cycle) as trial:
+                try:
+                    found = call_pod_group_post_filter(hook, cycle.group, trial)
+                except HookFailed:
+                    continue
+            if isinstance(found, PodGroupPostFilterResult):
+                if found.victims:
+                    return evolve(
+                        outcome, nodes=dict(trial.places), victims=found.victims, violations=found.pdb_violations
+                    )
+                break
+        return outcome
 
     def _failing(self, cycle: PodGroupCycle, result: GroupResult | None) -> FailingGroup | None:
         """The lowest group on the way from the group of *cycle* to that of the pod that is not schedulable."""
@@ -270,7 +297,7 @@ class PodGroupOfPod:
             if 0 < count < group.min_count:
                 yield smaller_gang(group, count, recreated=not self.scheduler.behaviour.smaller_gangs_are_tried)
         if group.topology_key:
-            edit = _edit(group, _without_topology)
+            edit = recreate_group(group, _without_topology)
             title = f"recreate the group {group.name} without its topology constraint"
             yield Change(title=title, edits=(edit,))
         yield from self._smaller_requests(outcome)
@@ -311,7 +338,8 @@ def _others_first(pod: Pod) -> Clause:
     )
 
 
-def _edit(group: AnyGroup, apply: Callable[[Any], Any]) -> Edit:
+def recreate_group(group: AnyGroup, apply: Callable[[Any], Any]) -> Edit:
+    """The edit that deletes *group* and creates it as *apply* gives it."""
     kind = _COMPOSITE if isinstance(group, CompositePodGroup) else _KIND
     return Edit(kind=kind, name=group.name, namespace=group.namespace, apply=apply, recreate=True)
 
@@ -321,7 +349,7 @@ def _without_topology(group: Any) -> Any:
 
 
 def _smaller_tree(group: CompositePodGroup, count: int) -> Change:
-    edit = _edit(group, lambda one: one.with_min_group_count(count))
+    edit = recreate_group(group, lambda one: one.with_min_group_count(count))
     return Change(title=f"recreate the composite group {group.name} with minGroupCount {count}", edits=(edit,))
 
 

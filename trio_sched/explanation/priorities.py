@@ -2,61 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import structs
 
+from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.explanation.analysis import Analysis
+from trio_sched.explanation.pod_groups import recreate_group
 from trio_sched.explanation.trial import Trial
-from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.metadata import NamedObject
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, edit_pod
 
 KIND = "PriorityClass"
 _OF_THE_SYSTEM = "system-"
 _PREEMPTS = "PreemptLowerPriority"
+_NEVER = "Never"
 
 
-class PriorityClass(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+class PriorityClass(NamedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A ``scheduling.k8s.io/v1`` PriorityClass."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     value: int = 0
     preemption_policy: str | None = None
 
 
 def higher_priorities(analysis: Analysis, trial: Trial) -> Iterator[Change]:
     """Changes with which it would evict others: its preemption policy, or the lowest priority class that will do."""
-    known = trial.scheduler.object_cache
-    if trial.pod.spec.preemption_policy == "Never":
-        change = Change(title=f"preemption policy {_PREEMPTS}", edits=(edit_pod(trial.pod, _preempting),))
+    known, groups = trial.scheduler.object_cache, _groups(trial)
+    if _NEVER in (trial.pod.spec.preemption_policy, *(one.spec.preemption_policy for one in groups)):
+        change = _change(f"preemption policy {_PREEMPTS}", trial.pod, groups, {"preemption_policy": _PREEMPTS})
         if trial.would_help(change, preempt=True):
             yield change
     if KIND not in known.kinds:
         return
+    priority = max([trial.pod.priority, *(one.spec.priority or 0 for one in groups)])
     classes: list[Any] = sorted(known.objects(KIND), key=lambda one: one.value)
     for one in classes:
-        if one.value > trial.pod.priority and not one.metadata.name.startswith(_OF_THE_SYSTEM):
-            change = _with_class(trial.pod, one)
+        if one.value > priority and not one.metadata.name.startswith(_OF_THE_SYSTEM):
+            change = _with_class(trial.pod, groups, one)
             if trial.would_help(change, preempt=True):
                 yield change
                 return
 
 
-def _preempting(pod: Pod) -> Pod:
-    return structs.replace(pod, spec=structs.replace(pod.spec, preemption_policy=_PREEMPTS))
+def _groups(trial: Trial) -> list[AnyGroup]:
+    """The group of the pod and those above it, where pods are evicted for groups: then their priority counts."""
+    return list(trial.group.with_parents()) if trial.scheduler.preempts_for_groups else []
 
 
-def _with_class(pod: Pod, one: PriorityClass) -> Change:
-    def changed(before: Pod) -> Pod:
-        spec = structs.replace(
-            before.spec,
-            priority=one.value,
-            priority_class_name=one.metadata.name,
-            preemption_policy=one.preemption_policy,
-        )
-        return structs.replace(before, spec=spec)
+def _with_class(pod: Pod, groups: Sequence[AnyGroup], one: PriorityClass) -> Change:
+    fields = {
+        "priority": one.value,
+        "priority_class_name": one.metadata.name,
+        "preemption_policy": one.preemption_policy,
+    }
+    return _change(f"priority class {one.metadata.name} ({one.value})", pod, groups, fields)
 
-    title = f"priority class {one.metadata.name} ({one.value})"
-    return Change(title=title, edits=(edit_pod(pod, changed),))
+
+def _change(title: str, pod: Pod, groups: Sequence[AnyGroup], fields: Mapping[str, Any]) -> Change:
+    """The same *fields* of the pod and of *groups*; these have no policy where the API server knows none for them."""
+
+    def changed(before: Any) -> Any:
+        return structs.replace(before, spec=structs.replace(before.spec, **fields))
+
+    def changed_group(before: Any) -> Any:
+        policy = before.spec.preemption_policy and fields["preemption_policy"]
+        return structs.replace(before, spec=structs.replace(before.spec, **{**fields, "preemption_policy": policy}))
+
+    edits = [recreate_group(one, changed_group) for one in groups]
+    return Change(title=title, edits=(*edits, edit_pod(pod, changed)))

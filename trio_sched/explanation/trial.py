@@ -269,9 +269,16 @@ class Trial:
         decision = scheduler.try_pod(pod)
         is_in_group = self.group.is_scheduled
         if isinstance(decision, ScheduleResult):
-            return self._decide_group(pod, others) if is_in_group else Outcome(node_name=decision.node_name)
+            if is_in_group:
+                return self._decide_group(pod, others, preempt=preempt)
+            return Outcome(node_name=decision.node_name)
         diagnosis, state = decision.diagnosis, decision.state
-        preempt = preempt and not is_in_group  # that room can be made for one of its pods says nothing of the group
+        if preempt and is_in_group:  # that room can be made for one of its pods says nothing of the group
+            preempt = False
+            if scheduler.preempts_for_groups:
+                outcome = self._decide_group(pod, others, preempt=True)
+                if outcome.victims:
+                    return outcome
         if not preempt or diagnosis is None or state is None or pod.spec.preemption_policy == "Never":
             return Outcome(message=decision.message)
         names = _resolvable(diagnosis.statuses)
@@ -302,11 +309,20 @@ class Trial:
                 ] += 1
         return groups, tuple(pods)
 
-    def _decide_group(self, pod: Pod, others: Mapping[str, Pod]) -> Outcome:
-        decided = self.group.decide({**others, pod.uid: pod})
+    def _decide_group(self, pod: Pod, others: Mapping[str, Pod], *, preempt: bool) -> Outcome:
+        decided = self.group.decide({**others, pod.uid: pod}, preempt=preempt)
         status = None if decided.failing is None else decided.failing.result.status
         message = "other pods of its group come first" if status is None else status.message
-        return Outcome(node_name=decided.node_of(pod), message=message, group=decided)
+        groups, pods = self._grouped(decided.victims)
+        return Outcome(
+            node_name=decided.node_of(pod),
+            victims=decided.victims,
+            violations=decided.violations,
+            evicted_groups=groups,
+            evicted_pods=pods,
+            message=message,
+            group=decided,
+        )
 
     def budgets(self) -> BudgetsByNamespace:
         """The disruption budgets, as far as they are known."""

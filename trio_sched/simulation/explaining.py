@@ -23,6 +23,7 @@ from trio_sched.objects.timestamps import parse_time
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
+from trio_sched.simulation.explanations import show_priority_classes
 from trio_sched.simulation.live.cluster_snapshot import (
     Objects,
     assembled,
@@ -188,6 +189,7 @@ def explain_settled(question: Question, store: ObjectStore, scheduler: Scheduler
     Raises:
         NoSuchPod: there is no such pod.
     """
+    show_priority_classes(store, scheduler)
     objects = objects_of_store(store)
     asked = AskedPods([pod for pod in objects(POD_KIND) if not pod.is_terminal], _owners(objects))
     return _explained(question, scheduler, asked, _asked(question, asked), now)

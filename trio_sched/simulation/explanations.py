@@ -14,6 +14,8 @@ from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.explanation.commands import Workload, workload_of
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import explain
+from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
+from trio_sched.explanation.priorities import PriorityClass
 from trio_sched.go.text import shortened
 from trio_sched.objects.pod import Pod
 from trio_sched.simulation.missing_pods import missing_pods
@@ -34,6 +36,8 @@ _MOST: Final = 50
 """Pods that are explained for one name."""
 _SHORTEST_CUT: Final = 40
 """Characters of the names of workloads that are left in those of their pods at least."""
+_PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
+_decode_priority_class: Final = msgspec.json.Decoder(PriorityClass).decode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 
 
@@ -121,6 +125,7 @@ def explain_pods(
     Raises:
         CannotExplain: there is no such pod, or its scheduler is not simulated.
     """
+    show_priority_classes(store, scheduler)
     explained: dict[str, Explanation] = {}
     for name, nodes in names.items():
         keys = _matching(store, scheduler, name)
@@ -129,6 +134,15 @@ def explain_pods(
         for key in keys[:_MOST]:
             explained.setdefault(key, _explain(store, scheduler, key, nodes))
     return tuple(explained.values())
+
+
+def show_priority_classes(store: ObjectStore, scheduler: Scheduler) -> None:
+    """Put them, which no scheduler reads, where explanations look for them."""
+    cache = scheduler.object_cache
+    cache.add_kind(PRIORITY_CLASS)
+    for stored in store.collection(_PRIORITY_CLASSES).in_order():
+        one = _decode_priority_class(stored.encoded(b"{"))
+        cache.put(PRIORITY_CLASS, one.name, "", one)
 
 
 def _matching(store: ObjectStore, scheduler: Scheduler, name: str) -> list[str]:

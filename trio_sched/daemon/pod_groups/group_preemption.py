@@ -71,14 +71,11 @@ class _Eviction:
 class PreemptForPods(_Eviction):
     """What the pods that fit nowhere would preempt is evicted if the group fits then; or what the group would."""
 
-    preempts_for_groups: bool
-    """Gate WorkloadAwarePreemption."""
-
     async def preempt(self, cycle: PodGroupCycle, result: GroupResult, held: Iterable[HeldPreemption]) -> GroupResult:
         """See `GroupPreemption.preempt`."""
         if result.waiting_on_preemption:
             result = await self._carry_out(result, held)
-        if self.preempts_for_groups and result.status is not None and result.status.is_rejected:
+        if cycle.scheduler.preempts_for_groups and result.status is not None and result.status.is_rejected:
             result = await self._preempt_for_group(cycle, result)
         return result
 
