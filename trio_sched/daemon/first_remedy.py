@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS: Final = 20.0
 
 @define(eq=False)
 class FirstRemedy:
-    """Finds it; while many pods are scheduled, for the cluster of up to two seconds ago."""
+    """Finds it; while many pods are scheduled, for the cluster of up to five seconds ago."""
 
     scheduler: Scheduler
     metrics: MetricRecorder

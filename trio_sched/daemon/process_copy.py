@@ -26,7 +26,7 @@ from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
 
-KEPT_SECONDS: Final = 2.0
+KEPT_SECONDS: Final = 5.0
 """How old what a question is answered from may be while the process is busy."""
 _BUSY_PER_SECOND: Final = 20.0
 _CHUNK: Final = 1 << 16
@@ -62,6 +62,11 @@ class ProcessCopy:
     _done_before: int = field(default=0, init=False)
     """What was done when it was made."""
 
+    @property
+    def age_seconds(self) -> float:
+        """In a copy: how long ago the process was as it is here."""
+        return time.monotonic() - self._made_at
+
     async def ask(self, question: bytes, *, timeout_seconds: float, is_new: bool = False) -> bytes:
         """What `answer` returns for *question*.
 
@@ -83,7 +88,7 @@ class ProcessCopy:
 
     def _is_recent(self) -> bool:
         """Whether what is kept will do: it is not old, and another copy would hold up much."""
-        seconds = time.monotonic() - self._made_at
+        seconds = self.age_seconds
         return seconds < KEPT_SECONDS and self.count_done() - self._done_before > seconds * _BUSY_PER_SECOND
 
     def _announce(self) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.pods.attempt_history import MAX_ATTEMPTS, MAX_PODS, AttemptHistory
 from trio_sched.daemon.serving.messages import Request, Response
 from trio_sched.daemon.serving.pages.endpoints import build_routes
+from trio_sched.daemon.serving.pages.explain_page import ExplainPage
 from trio_sched.daemon.serving.pages.liveness import Liveness
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.plugin_api import CycleState, Diagnosis, Pod, hookimpl
@@ -107,6 +108,19 @@ async def test_without_others_that_wait_nothing_is_said_of_a_turn(autojump_clock
             waiting = (await explained(cluster, autojump_clock, "pod=default/p", liveness))["waiting"]
             assert (waiting["ahead"], waiting["turnInSeconds"]) == (0, None)
             nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("age_seconds", "notes"), [(0.4, []), (3.4, ["as it was 3 s ago"])])
+async def test_an_answer_of_a_while_ago_says_so(
+    age_seconds: float, notes: list[str], autojump_clock: MockClock
+) -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=2)]) as cluster:
+        await cluster.create(pod("huge", cpu=4))
+        await cluster.settle()
+        page = ExplainPage(cluster.scheduler.assembly)
+        found = json.loads(page.explained(cluster.pod("huge"), (), None, age_seconds=age_seconds))
+    assert len(found["notes"]) == len(notes)
+    assert all(text in note for text, note in zip(notes, found["notes"], strict=True))
 
 
 async def test_what_names_no_pod_is_refused(autojump_clock: MockClock) -> None:

@@ -33,6 +33,8 @@ _FEW: Final = 4
 """So many may wait: who asks for the live page is told to come again instead."""
 _TIMEOUT_SECONDS: Final = 20.0
 _MAX_NODES: Final = 20
+_OLD_SECONDS: Final = 1.0
+"""From this age on an explanation says how old it is."""
 _Question = tuple[str, str, str, list[str], Waiting | None]
 """Name, UID and version of the pod, the nodes that are asked about, and what the queue knows."""
 _PLAIN: Final = ("content-type", "text/plain; charset=utf-8")
@@ -42,7 +44,7 @@ _PLAIN: Final = ("content-type", "text/plain; charset=utf-8")
 class ExplainPage:
     """The page; it is made in a copy of the process, so that pods are scheduled meanwhile.
 
-    While many are scheduled the answer is that of up to two seconds ago.
+    While many are scheduled the answer is that of up to five seconds ago, and says so.
     """
 
     assembly: Assembly
@@ -107,12 +109,14 @@ class ExplainPage:
             return b""
         if (pod.uid, pod.metadata.resource_version) != (uid, version):
             return b""
-        return self.explained(pod, nodes, waiting)
+        return self.explained(pod, nodes, waiting, age_seconds=self._copy.age_seconds)
 
-    def explained(self, pod: Pod, nodes: Sequence[str], waiting: Waiting | None) -> bytes:
-        """The explanation as JSON, worked out here and now."""
+    def explained(self, pod: Pod, nodes: Sequence[str], waiting: Waiting | None, *, age_seconds: float = 0.0) -> bytes:
+        """The explanation as JSON, worked out here, where everything is as it was *age_seconds* ago."""
         found = explain(self.assembly.scheduler, pod, scores_of=nodes)
         found.waiting = waiting
+        if age_seconds >= _OLD_SECONDS:
+            found.notes.append(f"this is the cluster as it was {age_seconds:.0f} s ago; many pods are scheduled now")
         if self.assembly.extenders is not None:
             found.notes.append("extenders are not asked here; they may refuse nodes, too")
         kubectl = Kubectl(written=written_as(self.assembly.watches.served))
