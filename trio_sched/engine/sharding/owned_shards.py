@@ -77,7 +77,11 @@ class OwnedShards:
 
     def decides_on(self, pod: Pod) -> bool:
         """Whether this process decides on *pod*."""
-        return bool(self.ready) and self.decider(pod) in self.ready
+        ready = self.ready
+        # Nearly all pods are others', and what their rules are does not matter then.
+        if LANE not in ready and self._local_decider(pod) not in ready:
+            return False
+        return self.decider(pod) in ready
 
     def is_proposed(self, pod: Pod) -> bool:
         """Whether another process has nominated *pod* to a node of this one."""
@@ -86,9 +90,7 @@ class OwnedShards:
 
     def wants(self, pod: Pod) -> bool:
         """Whether *pod*, which has no node, is to be in the queue of this process."""
-        if not self.ready:
-            return False
-        if self.decider(pod) in self.ready:
+        if self.decides_on(pod):
             return self.terms.are_agreed(pod)
         return bool(pod.status.nominated_node_name) and self.owns_node(pod.status.nominated_node_name)
 
