@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from random import Random
 
 import trio
@@ -93,12 +94,16 @@ def assemble(
         "Pod": lambda: watches.pods.by_name,
         "Node": lambda: watches.nodes.by_name,
     }
+    plugin_jobs = PluginJobs()
     owned, new_status_writer = None, PodStatusWriter
+    new_preemption_executor: Callable[..., PreemptionExecutor] = PreemptionExecutor
     if config.sharding is not None:
         from trio_sched.daemon.sharding.sharded_pods import ShardedStatusWriter
+        from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
         from trio_sched.daemon.sharding.sharding import build_owned
 
         owned, new_status_writer = build_owned(settings, config.sharding), ShardedStatusWriter
+        new_preemption_executor = partial(ShardedPreemptionExecutor, owned=owned, jobs=plugin_jobs)
     scheduler = build_scheduler(settings, random, pods_and_nodes, decisions, owned)
     queue = scheduler.queue
 
@@ -124,8 +129,7 @@ def assemble(
     bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
     status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
     status_writer = new_status_writer(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
-    plugin_jobs = PluginJobs()
-    preemption_executor = PreemptionExecutor(
+    preemption_executor = new_preemption_executor(
         client=clients.main,
         scheduler=scheduler,
         waiting=waiting,
@@ -153,7 +157,10 @@ def assemble(
         )
     sharding = None
     if owned is not None:
+        from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
         from trio_sched.daemon.sharding.sharding import build_sharding
+
+        assert isinstance(preemption_executor, ShardedPreemptionExecutor)
 
         sharding = build_sharding(
             owned,
@@ -161,6 +168,7 @@ def assemble(
             clients,
             scheduler=scheduler,
             status_writer=status_writer,
+            preemption=preemption_executor,
             object_waits=object_waits,
             jobs=plugin_jobs,
             metrics=metrics,

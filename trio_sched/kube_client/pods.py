@@ -60,11 +60,13 @@ async def evict_pod(client: KubeClient, *, namespace: str, name: str, uid: str =
     await client.call(b"POST", target, headers=JSON, body=encode(eviction))
 
 
-async def delete_pod(client: KubeClient, *, namespace: str, name: str, uid: str = "") -> None:
-    """Delete a pod with its own grace period; with *uid* only if it still has that UID.
+async def delete_pod(
+    client: KubeClient, *, namespace: str, name: str, uid: str = "", resource_version: str = ""
+) -> None:
+    """Delete a pod with its own grace period; with *uid* or *resource_version* only if it still has these.
 
     Raises:
         NotFound: it does not exist.
-        Conflict: the pod of that name has another UID by now.
+        Conflict: the pod of that name has another UID, or version, by now.
     """
-    await verbs.delete(client, POD_KIND, name, namespace=namespace, uid=uid)
+    await verbs.delete(client, POD_KIND, name, namespace=namespace, uid=uid, resource_version=resource_version)

@@ -178,7 +178,9 @@ async def patch(
     return Codec(kind).object(await client.call(b"PATCH", target, headers=patch_type, body=body))
 
 
-async def delete(client: KubeClient, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
+async def delete(
+    client: KubeClient, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", resource_version: str = ""
+) -> None:
     """Delete the object called *name*, with its own grace period.
 
     Args:
@@ -187,13 +189,15 @@ async def delete(client: KubeClient, kind: Kind[T], name: str, *, namespace: str
         name: of the object.
         namespace: of the object.
         uid: delete it only if it has this UID; empty: any.
+        resource_version: delete it only if it has this version; empty: any.
 
     Raises:
         NotFound: it does not exist.
-        Conflict: the object of that name has another UID.
+        Conflict: the object of that name has another UID, or version.
     """
     body = _DELETE_OPTIONS
-    if uid:
-        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+    wanted = {"uid": uid, "resourceVersion": resource_version}
+    if preconditions := {field: value for field, value in wanted.items() if value}:
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}
         body = msgspec.json.encode(options)
     await client.call(b"DELETE", kind.path(name, namespace=namespace).encode(), headers=JSON, body=body)

@@ -126,3 +126,38 @@ async def start_behind_lossy_network(
     network = LossyNetwork(process._to_api, nursery, dice, stuck)
     process._to_api = network  # type: ignore[assignment]
     return process, network
+
+
+@define(eq=False)
+class Deadline:
+    """Ends a scheduler after a certain number of writes about pods, by all that share this."""
+
+    last: int = 0
+    """The one that is the last of its scheduler; 0: none."""
+    writes: int = 0
+    dead: SchedulerProcess | None = None
+
+
+@define(eq=False)
+class DeadlyNetwork(LossyNetwork):
+    """Carries the requests of one scheduler until *deadline*: that write has an effect, and is never answered."""
+
+    process: SchedulerProcess = field(kw_only=True)
+    deadline: Deadline = field(kw_only=True)
+
+    async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
+        answer = await super().request(method, target, headers, body)
+        deadline = self.deadline
+        if method != b"GET" and b"/pods/" in target and deadline.last:
+            deadline.writes += 1
+            if deadline.writes == deadline.last:
+                self.is_severed, deadline.dead = True, self.process
+                raise ConnectionFailed("lossy", "the process is dead", may_have_reached_server=True)
+        return answer
+
+
+async def start_with_deadline(cluster: VirtualCluster, nursery: trio.Nursery, deadline: Deadline) -> None:
+    """Start a scheduler that ends after a certain write."""
+    process = await cluster.start_scheduler(wait=False)
+    network = DeadlyNetwork(process._to_api, nursery, Random(0), process=process, deadline=deadline)
+    process._to_api = network  # type: ignore[assignment]

@@ -6,11 +6,13 @@ from random import Random
 
 import trio
 from attrs import define, field
+from evictions import Evictions
 from ledger import Ledger
 from lossy_network import LossyNetwork, start_behind_lossy_network
 from sharded_replicas import HEAD, sharding_of
 
 from trio_sched.objects.pod import Pod
+from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod, pod_anti_affinity, pod_term
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
@@ -36,13 +38,16 @@ class RandomFaults:
     placed_later: dict[str, str] = field(factory=dict, init=False)
     """What a scheduler that starts then finds a place for."""
     results: Counter[str] = field(factory=Counter, init=False)
-    """Of proposals, and how many pods were fenced."""
+    """Of proposals, and how many pods were fenced and evicted."""
+    priorities: tuple[int, ...] = field(init=False)
+    """Those that pods have."""
     _processes: list[tuple[SchedulerProcess, LossyNetwork]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.dice = Random(self.seed)
         self.shards = self.dice.choice([1, 2, 4, 6])
         self.stuck = self.dice.choice([0.0, 0.0, 0.03, 0.1])
+        self.priorities = self.dice.choice([(0,), (0, 10), (0, 10, 20)])
 
     async def run(self) -> None:
         """Run it.
@@ -52,12 +57,13 @@ class RandomFaults:
         """
         nodes = [node(f"n{n}", cpu=2, labels={ZONE: f"z{n % ZONES}"}) for n in range(self.dice.randint(4, 14))]
         config = HEAD + f"sharding: {{shards: {self.shards}}}\n"
-        cluster_of = partial(virtual_cluster, leader_elect=True, scheduler=False, kubelets=False, real_seconds=120.0)
+        kubelets = KubeletPace(stop_seconds=self.dice.uniform(0.5, 8)) if len(self.priorities) > 1 else False
+        cluster_of = partial(virtual_cluster, leader_elect=True, scheduler=False, kubelets=kubelets, real_seconds=120.0)
         async with (
             trio.open_nursery() as network,
             cluster_of(nodes=nodes, config=config, seed=self.seed) as cluster,
         ):
-            ledger = Ledger(cluster)
+            ledger, evictions = Ledger(cluster), Evictions(cluster)
             for _ in range(self.dice.choice([2, 3, 4])):
                 await self._start(cluster, network)
             async with trio.open_nursery() as nursery:
@@ -65,6 +71,9 @@ class RandomFaults:
                 nursery.start_soon(self._break, cluster, network)
             await self._calm_down(cluster, network)
             ledger.check()
+            wrong = evictions.wrong
+            assert wrong == []
+            self.results["evicted"] += len(evictions.victims)
             _check_zones(cluster)
             self._count(cluster)
             await self._look_what_is_left(cluster)
@@ -87,8 +96,8 @@ class RandomFaults:
             elif which < 0.2:
                 labels = {"app": f"repels-{workload}"}
                 affinity = pod_anti_affinity(pod_term(f"app=repelled-{workload}", ZONE))
-            cpu = dice.choice(["250m", "500m", "1"])
-            await cluster.create(pod(f"p{number}", cpu=cpu, labels=labels, affinity=affinity))
+            cpu, priority = dice.choice(["250m", "500m", "1"]), dice.choice(self.priorities)
+            await cluster.create(pod(f"p{number}", cpu=cpu, labels=labels, affinity=affinity, priority=priority))
 
     async def _break(self, cluster: VirtualCluster, network: trio.Nursery) -> None:
         dice = self.dice
@@ -133,8 +142,8 @@ class RandomFaults:
             self.results += sharding.proposals.results
             self.results["fenced"] += sharding.takeover.fenced
             if process.running:
-                left = (list(sharding.owned.under_way), sharding.proposals.bound)
-                assert left == ([], set())
+                left = (list(sharding.owned.under_way), sharding.proposals.bound, sharding.owned.evicting)
+                assert left == ([], set(), {})
 
     async def _look_what_is_left(self, cluster: VirtualCluster) -> None:
         self.placed = {name: at for name, at in cluster.placements().items() if at}

@@ -306,14 +306,24 @@ class PreemptionExecutor:
             self._log_victim("Preemptor preempted a waiting pod", preemption, preemptor, victim)
             self.recorder.record(_event(victim, preemptor, preemption, before_binding=True))
             return
-        try:
-            await self._write_condition(preemptor, victim)
-            await delete_pod(self.client, namespace=victim.namespace, name=victim.name)
-        except NotFound:
+        if not await self._evict(preemptor, victim):
             del preemption.victims[victim.uid]  # if the watch goes on showing it, nobody is to wait for its deletion
             return
         self._log_victim("Preemptor Pod preempted victim Pod", preemption, preemptor, victim)
         self.recorder.record(_event(victim, preemptor, preemption))
+
+    async def _evict(self, preemptor: Preemptor, victim: Pod) -> bool:
+        """Have *victim* deleted; False if that is not possible any more.
+
+        Raises:
+            KubeClientError: it could not be requested.
+        """
+        try:
+            await self._write_condition(preemptor, victim)
+            await delete_pod(self.client, namespace=victim.namespace, name=victim.name)
+        except NotFound:
+            return False
+        return True
 
     def _log_victim(self, message: str, preemption: _Preemption, preemptor: Preemptor, victim: Pod) -> None:
         fields = {"preemptor": preemptor.key, "victim": victim.key, "node": preemption.node_name}
@@ -325,7 +335,7 @@ class PreemptionExecutor:
         await self.status_writer.write_disruption_target(
             victim if cached is None else cached.pod,
             reason=PREEMPTION_BY_SCHEDULER,
-            message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}",
+            message=disruption_message(preemptor),
         )
 
     def _clear_nominations(self, preemptor: Preemptor, node_name: str) -> None:
@@ -335,6 +345,11 @@ class PreemptionExecutor:
         for nominated in self.scheduler.nominated_pods(node_name):
             if nominated.priority < preemptor.priority:
                 self.status_writer.write_nomination(nominated, "")
+
+
+def disruption_message(preemptor: Preemptor) -> str:
+    """Why a pod is evicted, for its condition."""
+    return f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}"
 
 
 def _event(victim: Pod, preemptor: Preemptor, preemption: _Preemption, *, before_binding: bool = False) -> PodEvent:

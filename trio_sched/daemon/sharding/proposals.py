@@ -7,19 +7,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import trio
 from attrs import define, field
 
 from trio_sched.daemon.pods.pod_status import POD_SCHEDULED, PodStatusWriter, status_patch
 from trio_sched.daemon.sharding.held_shard import HeldShard
+from trio_sched.daemon.sharding.nominations import both, nomination
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.daemon.sharding.takeover import Takeover
-from trio_sched.daemon.sharding.versioned_writes import NoLongerOwn, PodHasChanged, VersionedWrites
+from trio_sched.daemon.sharding.versioned_writes import (
+    NoLongerOwn,
+    PodHasChanged,
+    VersionedWrites,
+    ends,
+    nominated_as_before,
+    place_as_before,
+)
 from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
-from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
+from trio_sched.engine.sharding.reserved_places import MAY_PREEMPT, PREEMPTING, is_reserved, may_preempt
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.pods import exchange_pod_status
@@ -33,6 +42,8 @@ ANSWER_SECONDS: Final = 5.0
 """How long the owner of a node may take; after that nothing is proposed to it for as long again."""
 AVOID_SECONDS: Final = 15.0
 """How long a node is avoided for a pod that its owner has refused."""
+PLACE_IS_KEPT: Final = unschedulable("the owner of the node keeps the place for the pod")
+"""The answer of the owner of a node who evicts others for a pod."""
 
 
 @define(eq=False, kw_only=True)
@@ -93,14 +104,22 @@ class Proposals:
     # --- proposing --------------------------------------------------------------------------------------------------
 
     async def propose(self, pod: Pod, node_name: str) -> Status | None:
-        """Nominate *pod* to a node of another process and wait for its answer; None if it is bound there."""
+        """Nominate *pod* to a node of another process and wait for its answer; see `_propose`."""
+        return await self._propose(pod, node_name, "")
+
+    async def propose_to_preempt(self, pod: Pod, node_name: str) -> Status | None:
+        """The same; the owner may evict others for it. `PLACE_IS_KEPT` if it keeps the place until these are gone."""
+        return await self._propose(pod, node_name, MAY_PREEMPT)
+
+    async def _propose(self, pod: Pod, node_name: str, note: str) -> Status | None:
+        """None if the pod was bound there; otherwise why not."""
         under_way = self.owned.under_way.get(pod.uid)
         tokens = None if under_way is None else under_way.tokens
         if tokens is None:
             return failure(NoLongerOwn())
         try:
             await self.status_writer.withdraw(pod.uid)
-            nominated = await self._nominate(pod, node_name, tokens)
+            nominated = await self._nominate(pod, node_name, note, tokens)
             problem = await self._wait_for_answer(nominated, node_name, tokens)
         except (KubeClientError, NoLongerOwn, PodHasChanged) as error:
             found = error.found if isinstance(error, PodHasChanged) else None
@@ -112,11 +131,11 @@ class Proposals:
             self.bound.add(pod.uid)
         return problem
 
-    async def _nominate(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Pod:
-        write = partial(self._write_status, pod, {"nominatedNodeName": node_name})
+    async def _nominate(self, pod: Pod, node_name: str, note: str, tokens: tuple[HeldShard, ...]) -> Pod:
+        write = partial(self._write_status, pod, nomination(pod, node_name, note, now=self.wall_clock()))
 
         def is_done(found: Pod) -> bool:
-            return found.uid == pod.uid and found.nominated_node_name == node_name
+            return found.uid == pod.uid and found.nominated_node_name == node_name and may_preempt(found) == bool(note)
 
         return await self.writes.send(pod, tokens, write, is_done)
 
@@ -136,6 +155,9 @@ class Proposals:
                     return self._is_bound(shown, node_name)
                 if shown.nominated_node_name != node_name:
                     return self._refused(shown, node_name)
+                if is_reserved(shown):
+                    self.results["reserved"] += 1
+                    return PLACE_IS_KEPT
             elif shown is None and self.owned.seen >= revision_of(pod):
                 raise PodHasChanged("the pod is gone")
             remaining = deadline - trio.current_time()
@@ -158,15 +180,22 @@ class Proposals:
     async def _take_back(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
         shard = self.owned.of_node(node_name)
         why = f"shard {shard}, which node {node_name} belongs to, has not answered within {ANSWER_SECONDS:g} s"
-        stored = await self.takeover.fence(pod, why, tokens)
+        stored = await self.takeover.fence(pod, why, tokens, takes_back=lambda found: not is_reserved(found))
         if stored is None:
             raise NoLongerOwn
         if stored.node_name:
             return self._is_bound(stored, node_name)
+        if stored.nominated_node_name == node_name and is_reserved(stored):  # it was a moment faster
+            return await self._wait_for_answer(stored, node_name, tokens)
         self.results["timeout"] += 1
         self.slow[shard] = trio.current_time() + ANSWER_SECONDS
         self.changed()
         return unschedulable(why)
+
+    def lost_place(self, pod: Pod, node_name: str) -> None:
+        """The owner of a node has kept a place for *pod* until now, and does not any more."""
+        self.results["refused"] += 1
+        self._avoid(pod, node_name)
 
     def _avoid(self, pod: Pod, node_name: str) -> None:
         _key, nodes = self._avoided.setdefault(pod.uid, (pod.key, {}))
@@ -176,18 +205,64 @@ class Proposals:
 
     async def refuse(self, pod: Pod, node_name: str, message: str) -> None:
         """Take back the nomination of *pod* to a node of this process, and say why."""
-        tokens = self.elector.tokens({self.owned.of_node(node_name)})
+        patch = status_patch(
+            pod, reason=UNSCHEDULABLE, message=message, nominated_node_name=None, now=format_time(self.wall_clock())
+        )
+        if await self._end_nomination(pod, {self.owned.of_node(node_name)}, patch, nominated_as_before):
+            self.answers["refused"] += 1
+
+    async def end_nomination(self, pod: Pod) -> None:
+        """*pod*, which this process decides on, is to have no place on the node that it is nominated to any more."""
+        await self._end_nomination(pod, {self.owned.decider(pod)}, {}, place_as_before)
+
+    async def _end_nomination(
+        self, pod: Pod, shards: set[int], patch: dict[str, Any], check: Callable[[Pod, Pod], None]
+    ) -> bool:
+        tokens = self.elector.tokens(shards)
+        if tokens is None:
+            return False
+        write = partial(self._write_status, pod, both(patch, nomination(pod, "", now=self.wall_clock())))
+        try:
+            await self.writes.send(pod, tokens, write, lambda found: not found.nominated_node_name, partial(check, pod))
+        except (NoLongerOwn, PodHasChanged):
+            return False
+        except KubeClientError as problem:  # whoever proposed it takes it back
+            log.warning(
+                "cannot take back a nomination: %s", problem, extra={"pod": pod.key, "node": pod.nominated_node_name}
+            )
+            return False
+        return True
+
+    async def reserve(self, pod: Pod, node_name: str) -> None:
+        """Keep the place on a node of this process for *pod*; returns once that is seen, or did not come about."""
+        shards = {self.owned.of_node(node_name)}
+        if self.owned.decides_on(pod):
+            shards.add(self.owned.decider(pod))
+        tokens = self.elector.tokens(shards)
         if tokens is None:
             return
-        patch = status_patch(
-            pod, reason=UNSCHEDULABLE, message=message, nominated_node_name="", now=format_time(self.wall_clock())
-        )
-        write = partial(self._write_status, pod, patch)
+        write = partial(self._write_status, pod, nomination(pod, node_name, PREEMPTING, now=self.wall_clock()))
+        key = f"{pod.uid}/place"
+        self.owned.under_way[key] = UnderWay(frozenset(shards), self.owned.seen)
         try:
-            await self.writes.send(pod, tokens, write, lambda found: not found.nominated_node_name, (node_name,))
+            with ends(partial(self.owned.ended, key)):
+                await self.status_writer.withdraw(pod.uid)
+                stored = await self.writes.send(
+                    pod,
+                    tokens,
+                    write,
+                    lambda found: found.nominated_node_name == node_name and is_reserved(found),
+                    partial(nominated_as_before, pod),
+                )
+                await self._wait_until_seen(stored)
         except (NoLongerOwn, PodHasChanged):
             return
-        except KubeClientError as problem:  # whoever proposed it takes it back
-            log.warning("cannot take back a nomination: %s", problem, extra={"pod": pod.key, "node": node_name})
-            return
-        self.answers["refused"] += 1
+        except KubeClientError as problem:
+            log.warning("cannot reserve a place: %s", problem, extra={"pod": pod.key, "node": node_name})
+
+    async def _wait_until_seen(self, pod: Pod) -> None:
+        while self.owned.seen < revision_of(pod):
+            shown = self.shown().get((pod.namespace, pod.name))
+            if shown is None or shown.uid != pod.uid or revision_of(shown) >= revision_of(pod):
+                return
+            await self.object_waits.wait("Pod", pod.name, pod.namespace, ANSWER_SECONDS)

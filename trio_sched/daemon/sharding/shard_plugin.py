@@ -11,6 +11,7 @@ from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import Scope
+from trio_sched.engine.sharding.reserved_places import may_preempt
 from trio_sched.plugin_api import (
     MAX_SCORE,
     SKIP,
@@ -88,9 +89,14 @@ class ShardNodes:
 
     @hookimpl
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
-        """Nothing is evicted for the pods of others."""
+        """Nothing is evicted for pods of others who do not ask for it, nor for own ones while others may answer."""
         if self.owned.is_proposed(pod):
-            return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica decides on"))
+            if may_preempt(pod):
+                return None
+            return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica has nominated"))
+        if self.proposals.slow and self.owned.scope(pod) is not Scope.CONFINED:
+            shards = ", ".join(map(str, sorted(self.proposals.slow)))
+            return PostFilterResult(unresolvable(f"nothing is evicted while nobody answers for these shards: {shards}"))
         return None
 
     @hookimpl

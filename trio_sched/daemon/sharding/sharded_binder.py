@@ -8,7 +8,12 @@ from functools import partial
 from attrs import define
 
 from trio_sched.daemon.sharding.proposals import Proposals
-from trio_sched.daemon.sharding.versioned_writes import NoLongerOwn, PodHasChanged, VersionedWrites
+from trio_sched.daemon.sharding.versioned_writes import (
+    NoLongerOwn,
+    PodHasChanged,
+    VersionedWrites,
+    nominated_as_before,
+)
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.kube_client.binding import bind_version
 from trio_sched.kube_client.errors import KubeClientError
@@ -42,7 +47,7 @@ class ShardedBinder:
                 tokens,
                 write,
                 lambda found: found.uid == pod.uid and found.node_name == node_name,
-                (node_name,) if is_proposed else None,
+                partial(nominated_as_before, pod) if is_proposed else None,
             )
         except (KubeClientError, NoLongerOwn, PodHasChanged) as problem:
             return failure(problem)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Final
 
 import trio
 from attrs import define
@@ -13,24 +15,27 @@ from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_plugin import NAME
+from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
+from trio_sched.daemon.sharding.versioned_writes import ends
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.reserved_places import is_reserved, may_preempt
+from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.status import Status
+
+PROPOSALS: Final = f"{NAME}/proposals"
+"""Questions to others that wait for an answer are called so among the jobs, so that they hold up no answers."""
 
 
 @define(eq=False, kw_only=True)
 class ShardedStatusWriter(PodStatusWriter):
-    """Writes no nominations: one in the status of a pod asks the owner of the node to bind it.
-
-    The node that pods were evicted from for another one is known to this process only. What is written in the
-    background names no version, so it could arrive when somebody else decides.
-    """
+    """Writes no nominations: what is written in the background names no version, and could arrive when it is wrong."""
 
     def write(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
         """Write why *pod* was not scheduled; see `PodStatusWriter.write`."""
-        cleared = "" if nominated_node_name == "" else None
-        super().write(pod, reason=reason, message=message, nominated_node_name=cleared)
+        super().write(pod, reason=reason, message=message, nominated_node_name=None)
 
 
 @define(eq=False, kw_only=True)
@@ -40,18 +45,74 @@ class ShardedFailureHandler(FailureHandler):
     owned: OwnedShards
     proposals: Proposals
     jobs: PluginJobs
+    preemption: ShardedPreemptionExecutor
+    places: Callable[[], ShardedEventHandlers]
 
     def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
-        """Requeue an own pod; take back the nomination of one of another process, and forget the pod."""
+        """Requeue an own pod, or ask the owner of a node to make room for it; answer about one of another process."""
         info.signature = None  # it depends on which nodes have refused the pod
-        if self.owned.decides_on(info.pod):
-            super().handle(info, outcome, assumed_pod=assumed_pod)
-            return
-        self.scheduler.requeue(info, outcome, None, now=trio.current_time(), assumed_pod=assumed_pod)
+        elsewhere = self.preemption.elsewhere.pop(info.uid, None)
         known = self.scheduler.cache.unassigned.get(info.key)
-        if known is not None and known.uid == info.uid and known.nominated_node_name:
-            answer = partial(self.proposals.refuse, known, known.nominated_node_name, outcome.message)
-            self.jobs.submit(NAME, info.pod.scheduler_name, answer)
+        if known is not None and known.uid != info.uid:
+            known = None
+        if info.uid in self.places().elsewhere:
+            self._drop(info, outcome, assumed_pod)
+        elif self.owned.decides_on(info.pod):
+            if elsewhere is not None and elsewhere == outcome.nominated_node_name and known is not None:
+                self._propose(info, known, elsewhere)
+                return
+            super().handle(info, outcome, assumed_pod=assumed_pod)
+            if known is not None and known.nominated_node_name and outcome.nominated_node_name == "":
+                self._submit(info, partial(self.proposals.end_nomination, known))
+        elif known is not None and self._is_kept(known, outcome):
+            super().handle(info, outcome, assumed_pod=assumed_pod)
+        else:
+            self._drop(info, outcome, assumed_pod)
+            if known is not None and known.nominated_node_name:
+                self._submit(info, partial(self.proposals.refuse, known, known.nominated_node_name, outcome.message))
+
+    def _submit(self, info: QueuedPodInfo, job: Callable[[], Awaitable[None]]) -> None:
+        self.jobs.submit(NAME, info.pod.scheduler_name, job)
+
+    def _drop(self, info: QueuedPodInfo, outcome: SchedulingFailure, assumed_pod: Pod | None) -> None:
+        self.scheduler.requeue(info, outcome, None, now=trio.current_time(), assumed_pod=assumed_pod)
+
+    def _is_kept(self, pod: Pod, outcome: SchedulingFailure) -> bool:
+        """Whether *pod*, which others decide on, waits on an own node for others to leave."""
+        if not may_preempt(pod) or not outcome.status.is_rejected or outcome.nominated_node_name == "":
+            return False
+        if not is_reserved(pod):
+            self.preemption.reserve(pod, pod.nominated_node_name)
+        return True
+
+    # --- asking others to make room ---------------------------------------------------------------------------------
+
+    def _propose(self, info: QueuedPodInfo, pod: Pod, node_name: str) -> None:
+        """Have *pod* count on the node of another process, and ask that one to evict others there."""
+        scheduler = self.scheduler
+        scheduler.queue.nominator.delete(info.uid)
+        scheduler.cache.assume(pod, node_name)
+        under_way = self.owned.began(pod, node_name)
+        under_way.tokens = self.proposals.elector.tokens(under_way.shards)
+        scheduler.binding_starts(info)
+        self.jobs.submit(PROPOSALS, pod.scheduler_name, partial(self._wait_for_answer, info, pod, node_name))
+
+    async def _wait_for_answer(self, info: QueuedPodInfo, pod: Pod, node_name: str) -> None:
+        with ends(partial(self.owned.ended, info.uid)):
+            problem = await self.proposals.propose_to_preempt(pod, node_name)
+        self.proposals.bound.discard(info.uid)
+        if problem is not None:
+            self._not_bound(info, problem)
+
+    def _not_bound(self, info: QueuedPodInfo, problem: Status) -> None:
+        cached = self.scheduler.cache.get(info.uid)
+        if cached is not None and not cached.assumed:
+            return  # it is on a node after all
+        if self.places().keep_place(info.uid, info.key):
+            return
+        self.scheduler.cache.forget(info.uid)
+        assumed = None if cached is None else cached.pod_on_node
+        super().handle(info, SchedulingFailure(problem), assumed_pod=assumed)
 
 
 @define(eq=False, kw_only=True)

@@ -25,6 +25,7 @@ from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.daemon.sharding.shard_plugin import plugin_class
 from trio_sched.daemon.sharding.sharded_binder import ShardedBinder
 from trio_sched.daemon.sharding.sharded_pods import ShardedBindingCycle, ShardedFailureHandler
+from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
 from trio_sched.daemon.sharding.sharded_profiles import ShardedProfileLoader
 from trio_sched.daemon.sharding.takeover import Takeover
 from trio_sched.daemon.sharding.versioned_writes import VersionedWrites
@@ -67,6 +68,8 @@ class Sharding:
     failure_handler: Callable[..., ShardedFailureHandler]
     binding: Callable[..., ShardedBindingCycle]
     event_handlers: Callable[..., ShardedEventHandlers]
+    places: Callable[[], ShardedEventHandlers]
+    """Returns those, once they were made: they know which pods have places on nodes of others."""
     loader: Callable[..., ShardedProfileLoader]
 
     def counts(self) -> ShardCounts:
@@ -164,6 +167,7 @@ def build_sharding(
     *,
     scheduler: Scheduler,
     status_writer: PodStatusWriter,
+    preemption: ShardedPreemptionExecutor,
     object_waits: ObjectWaits,
     jobs: PluginJobs,
     metrics: MetricRecorder,
@@ -179,6 +183,7 @@ def build_sharding(
         clients: connections to the API server.
         scheduler: decides.
         status_writer: writes conditions of pods.
+        preemption: evicts pods.
         object_waits: waits for changes of pods.
         jobs: runs what is done beside.
         metrics: counts.
@@ -223,14 +228,23 @@ def build_sharding(
         changed=changes.try_again,
         try_again=changes.try_pods_again,
     )
+    preemption.proposals = proposals
     elector.takes_over, elector.look = takeover, proposals.look
     agreement.takes_over = takeover
     owned.is_device = _device_names(scheduler.object_cache, settings.gates.features.dra_extended_resource)
 
     def event_handlers(**parts: Any) -> ShardedEventHandlers:
         changes.event_handlers = ShardedEventHandlers(
-            **parts, owned=owned, all_pods=lambda: list(shown().values()), new_term=elector.wake.set
+            **parts,
+            owned=owned,
+            all_pods=lambda: list(shown().values()),
+            new_term=elector.wake.set,
+            place_lost=proposals.lost_place,
         )
+        return changes.event_handlers
+
+    def places() -> ShardedEventHandlers:
+        assert changes.event_handlers is not None  # it is made before the first pod is decided on
         return changes.event_handlers
 
     return Sharding(
@@ -240,9 +254,12 @@ def build_sharding(
         takeover=takeover,
         proposals=proposals,
         binder=ShardedBinder(owned=owned, writes=writes, proposals=proposals),
-        failure_handler=partial(ShardedFailureHandler, owned=owned, proposals=proposals, jobs=jobs),
+        failure_handler=partial(
+            ShardedFailureHandler, owned=owned, proposals=proposals, jobs=jobs, preemption=preemption, places=places
+        ),
         binding=partial(ShardedBindingCycle, owned=owned, proposals=proposals),
         event_handlers=event_handlers,
+        places=places,
         loader=partial(ShardedProfileLoader, owned=owned, plugin=plugin_class(owned, elector, proposals)),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from random import Random
 from typing import Final
@@ -13,15 +13,18 @@ from attrs import define, field
 
 from trio_sched.daemon.pods.pod_status import merge_condition
 from trio_sched.daemon.sharding.held_shard import HeldShard, Taken
+from trio_sched.daemon.sharding.nominations import both, nomination
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
+from trio_sched.engine.sharding.pod_scope import Scope
+from trio_sched.engine.sharding.reserved_places import is_reserved
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding.decoding import Page
-from trio_sched.kube_client.errors import KubeClientError, NotFound
+from trio_sched.kube_client.errors import Conflict, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.pods import exchange_pod_status
 from trio_sched.kube_client.retry import BackoffManager
@@ -59,7 +62,7 @@ class Takeover:
         is_fenced = False
         while held := tuple(one for one in taken.held if self.elector.are_held((one,))):
             is_fenced = is_fenced or await self._fence(taken)
-            if is_fenced and await self.see_everything(held):
+            if is_fenced and await self.see_everything(held) and await self._take_back_places(taken):
                 return
             await trio.sleep(MAX_PAUSE_SECONDS * self.random.random())
 
@@ -101,7 +104,8 @@ class Takeover:
     async def _fence(self, taken: Taken) -> bool:
         """Fence the pods that the last holders may have decided on; False if that is not possible now.
 
-        These are all pending pods: whoever held several shards has bound pods of one of them to nodes of another.
+        These are all pending pods: whoever held several shards has bound pods of one of them to nodes of another. And
+        those that may have been evicted for pods with a reserved place on the nodes of these shards.
         """
         has_lane = any(one.shard == LANE for one in taken.held)
         if not (taken.needs_fence or has_lane):
@@ -112,28 +116,51 @@ class Takeover:
             log.warning("cannot list the pods: %s", problem)
             return False
         shards = {one.shard for one in taken.held}
+        pending = [pod for pod in pods if not pod.node_name and self.has_profile(pod)]
+
+        def takes_back(pod: Pod) -> bool:
+            # The lane begins without nominations; others are those of replicas that are alive.
+            nominated = pod.nominated_node_name
+            return bool(nominated) and not is_reserved(pod) and (has_lane or self.owned.of_node(nominated) in shards)
+
+        fenced = {pod.uid: pod for pod in pending if taken.needs_fence or takes_back(pod)}
+        if taken.needs_fence:
+            victims = _evictable(pods, pending, lambda name: self.owned.of_node(name) in shards)
+            fenced |= {pod.uid: pod for pod in victims}
+        if fenced:
+            log.info("Fenced pods that the last holders of shards may have decided on", extra={"pods": len(fenced)})
+        return await self._fence_all(fenced.values(), taken, takes_back)
+
+    async def _take_back_places(self, taken: Taken) -> bool:
+        """Take back the places of the lane's pods on the nodes of these shards; False if the shards were lost before.
+
+        Where the last holder had the lane, too, it may have decided on other pods as if they had none: rules that reach
+        beyond a node are looked at again when a pod is bound, by whoever sees all that was bound.
+        """
+        shards = {one.shard for one in taken.held}
+
+        def takes_back(pod: Pod) -> bool:
+            nominated = pod.nominated_node_name
+            is_own = bool(nominated) and is_reserved(pod) and self.owned.of_node(nominated) in shards
+            return is_own and self.owned.scope(pod) is not Scope.LOCAL
+
+        pods = [pod for pod in self.shown().values() if not pod.node_name and self.has_profile(pod)]
+        return await self._fence_all([pod for pod in pods if takes_back(pod)], taken, takes_back)
+
+    async def _fence_all(self, pods: Iterable[Pod], taken: Taken, takes_back: Callable[[Pod], bool]) -> bool:
         names = ", ".join(self.elector.lease_name(one.shard) for one in taken.held)
         why = f"{self.elector.group.replica} took over {names}"
-        limiter, is_done, count = trio.CapacityLimiter(MAX_PARALLEL_FENCES), True, 0
+        limiter, is_done = trio.CapacityLimiter(MAX_PARALLEL_FENCES), True
 
-        async def fence(pod: Pod, clears: bool) -> None:
+        async def fence(pod: Pod) -> None:
             nonlocal is_done
             async with limiter:
-                stored = await self.fence(pod, why, taken.held, any_of_them=True, clears_nomination=clears)
+                stored = await self.fence(pod, why, taken.held, any_of_them=True, takes_back=takes_back)
                 is_done &= stored is not None
 
         async with trio.open_nursery() as nursery:
             for pod in pods:
-                if pod.node_name or not self.has_profile(pod):
-                    continue
-                nominated = pod.nominated_node_name
-                # The lane begins without nominations; others are those of replicas that are alive.
-                clears = bool(nominated) and (has_lane or self.owned.of_node(nominated) in shards)
-                if taken.needs_fence or clears:
-                    count += 1
-                    nursery.start_soon(fence, pod, clears)
-        if count:
-            log.info("Fenced pods that the last holders of shards may have decided on", extra={"pods": count})
+                nursery.start_soon(fence, pod)
         return is_done
 
     async def fence(
@@ -143,7 +170,7 @@ class Takeover:
         tokens: tuple[HeldShard, ...],
         *,
         any_of_them: bool = False,
-        clears_nomination: bool = True,
+        takes_back: Callable[[Pod], bool] = lambda _pod: False,
     ) -> Pod | None:
         """Give *pod* another version: nothing that was sent about it before can take effect after that.
 
@@ -152,35 +179,65 @@ class Takeover:
             why: told in its condition.
             tokens: the shards for which that is done.
             any_of_them: whether it is enough to hold one of them.
-            clears_nomination: whether its nomination is taken back, too.
+            takes_back: whether its nomination in a version of it is to be taken back, too.
 
         Returns:
             The pod as it is then; as it was if it is gone. None if the shards of *tokens* were lost before.
         """
         backoff = BackoffManager(self.random, cap_seconds=MAX_PAUSE_SECONDS)
+        found = pod
         while True:
             held = [self.elector.are_held((one,)) for one in tokens]
             if not (any(held) if any_of_them else all(held)):
                 return None
             self._fences += 1
-            now = self.wall_clock()
-            message = f"{why} ({self._fences} at {format_micro_time(now)})"
-            condition = PodCondition(type=FENCED, status="True", reason="DecisionsAreVoid", message=message)
-            patch = merge_condition(pod.status.conditions or (), condition, now=format_time(now))
-            if clears_nomination:
-                patch["nominatedNodeName"] = None
             try:
-                stored = await exchange_pod_status(
-                    self.client,
-                    namespace=pod.namespace,
-                    name=pod.name,
-                    status=patch,
-                )
+                stored = await self._exchange(found, why, takes_back(found))
             except NotFound:
-                return pod
+                return found
+            except Conflict:
+                found = await self._look_up(found)
+                if found.uid != pod.uid or found.node_name != pod.node_name:
+                    return found
             except KubeClientError as problem:
                 log.warning("cannot fence a pod, retrying: %s", problem, extra={"pod": pod.key})
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
-                continue
-            self.fenced += 1
-            return stored
+            else:
+                self.fenced += 1
+                return stored
+
+    async def _exchange(self, pod: Pod, why: str, takes_back: bool) -> Pod:
+        """Write into the condition of *pod* why it gets another version; if that takes something back, as it is now."""
+        now = self.wall_clock()
+        message = f"{why} ({self._fences} at {format_micro_time(now)})"
+        condition = PodCondition(type=FENCED, status="True", reason="DecisionsAreVoid", message=message)
+        patch = merge_condition(pod.status.conditions or (), condition, now=format_time(now))
+        version = ""
+        if takes_back:
+            patch, version = both(patch, nomination(pod, "", now=now)), pod.metadata.resource_version
+        return await exchange_pod_status(
+            self.client, namespace=pod.namespace, name=pod.name, status=patch, resource_version=version
+        )
+
+    async def _look_up(self, pod: Pod) -> Pod:
+        """*pod* as it is stored now; as it was known if that is not to be had now."""
+        try:
+            return await verbs.get(self.client, POD_KIND, pod.name, namespace=pod.namespace)
+        except NotFound:
+            return pod
+        except KubeClientError as problem:
+            log.warning("cannot look up a pod, retrying: %s", problem, extra={"pod": pod.key})
+            await trio.sleep(MAX_PAUSE_SECONDS * self.random.random())
+            return pod
+
+
+def _evictable(pods: list[Pod], pending: list[Pod], is_taken: Callable[[str], bool]) -> Iterator[Pod]:
+    """Those of *pods* on the nodes that *is_taken* which may be evicted for one of *pending* with a reserved place."""
+    highest: dict[str, int] = {}
+    for pod in pending:
+        name = pod.nominated_node_name
+        if is_reserved(pod) and is_taken(name):
+            highest[name] = max(highest.get(name, pod.priority), pod.priority)
+    for pod in pods if highest else ():
+        if pod.priority < highest.get(pod.node_name, pod.priority) and pod.metadata.deletion_timestamp is None:
+            yield pod

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Final, TypeVar
 
@@ -13,6 +14,7 @@ from attrs import define
 from trio_sched.daemon.sharding.held_shard import HeldShard
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.daemon.sharding.takeover import MAX_PAUSE_SECONDS, Takeover
+from trio_sched.engine.sharding.reserved_places import place_note
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
@@ -58,6 +60,19 @@ class PodHasChanged(TrioSchedError):
         return self.why
 
 
+@contextmanager
+def ends(end: Callable[[], object]) -> Iterator[None]:
+    """Call *end* after the block, unless it was cancelled: what it has sent can still arrive then."""
+    try:
+        yield
+    except trio.Cancelled:
+        raise
+    except BaseException:
+        end()
+        raise
+    end()
+
+
 @define(eq=False, kw_only=True)
 class VersionedWrites:
     """Sends them while the shards are held that they were decided for."""
@@ -73,7 +88,7 @@ class VersionedWrites:
         tokens: tuple[HeldShard, ...],
         write: Callable[[str], Awaitable[T]],
         done: Callable[[Pod], bool],
-        nominated: tuple[str, ...] | None = None,
+        check: Callable[[Pod], None] | None = None,
     ) -> T | Pod:
         """Have *write* send something about *pod*, as it was when it was decided on.
 
@@ -82,7 +97,7 @@ class VersionedWrites:
             tokens: the shards that it was decided for.
             write: sends it for a resource version.
             done: whether a version of the pod shows that it has taken effect.
-            nominated: the nominations with which it may be sent; None: any.
+            check: raises `PodHasChanged` if it is not to be sent for another version; None: see `pending_as_before`.
 
         Returns:
             What *write* has returned, or the pod as it was found once it was done.
@@ -109,7 +124,10 @@ class VersionedWrites:
                 found = await self._look_up(pod, tokens)
                 if done(found):
                     return found
-                _check_same(pod, found, nominated)
+                if check is None:
+                    pending_as_before(pod, found)
+                else:
+                    check(found)
                 versions += 1
                 if versions >= _MAX_VERSIONS or found.metadata.resource_version == version:
                     raise PodHasChanged(str(problem), found) from problem
@@ -135,7 +153,7 @@ class VersionedWrites:
             TrioSchedError: *problem*, if it has not.
         """
         why = f"gave up: {problem}"
-        stored = await self.takeover.fence(pod, why, tokens, any_of_them=True, clears_nomination=False)
+        stored = await self.takeover.fence(pod, why, tokens, any_of_them=True)
         if stored is None:
             raise NoLongerOwn from problem
         if done(stored):
@@ -156,8 +174,8 @@ class VersionedWrites:
                 raise NoLongerOwn
 
 
-def _check_same(pod: Pod, found: Pod, nominated: tuple[str, ...] | None) -> None:
-    """Check that what was decided for *pod* holds for the version *found*, too.
+def pending_as_before(pod: Pod, found: Pod) -> None:
+    """Check that what was decided for *pod*, which has no node, holds for the version *found*, too.
 
     Raises:
         PodHasChanged: it does not.
@@ -170,5 +188,25 @@ def _check_same(pod: Pod, found: Pod, nominated: tuple[str, ...] | None) -> None
         raise PodHasChanged("the pod is being deleted", found)
     if found.spec != pod.spec or found.metadata.labels != pod.metadata.labels:
         raise PodHasChanged("the pod was changed", found)
-    if nominated is not None and found.nominated_node_name not in nominated:
+
+
+def nominated_as_before(pod: Pod, found: Pod) -> None:
+    """The same, and it is nominated to the same node.
+
+    Raises:
+        PodHasChanged: it does not.
+    """
+    pending_as_before(pod, found)
+    if found.nominated_node_name != pod.nominated_node_name:
         raise PodHasChanged("the nomination of the pod was taken back", found)
+
+
+def place_as_before(pod: Pod, found: Pod) -> None:
+    """The same, and the same is noted about its place there.
+
+    Raises:
+        PodHasChanged: it does not.
+    """
+    nominated_as_before(pod, found)
+    if place_note(found) != place_note(pod):
+        raise PodHasChanged("the pod has another place on the node by now", found)

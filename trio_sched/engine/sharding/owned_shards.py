@@ -10,6 +10,7 @@ from attrs import define, field
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.engine.sharding.pod_scope import Scope, owner_of, pinned_node, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
+from trio_sched.engine.sharding.reserved_places import is_reserved
 from trio_sched.objects.pod import Pod
 
 
@@ -41,6 +42,8 @@ class OwnedShards:
     terms: RepellingTerms = field(factory=RepellingTerms)
     under_way: dict[str, UnderWay] = field(factory=dict)
     """By UID."""
+    evicting: dict[str, int] = field(factory=dict)
+    """Pods that are being evicted, by UID → the shard of their node."""
     is_device: Callable[[str], bool] = _no_device
     """Whether an extended resource is devices that claims are made for."""
     confined_profiles: frozenset[str] = frozenset()
@@ -88,10 +91,15 @@ class OwnedShards:
         node = pod.status.nominated_node_name
         return bool(node) and self.owns_node(node) and not self.decides_on(pod)
 
+    def has_place_elsewhere(self, pod: Pod) -> bool:
+        """Whether the owner of another node keeps a place for *pod*, which this process decides on."""
+        node = pod.status.nominated_node_name
+        return bool(node) and is_reserved(pod) and not self.owns_node(node) and self.decides_on(pod)
+
     def wants(self, pod: Pod) -> bool:
-        """Whether *pod*, which has no node, is to be in the queue of this process."""
+        """Whether this process is to know *pod*, which has no node: it decides on it, or answers who does."""
         if self.decides_on(pod):
-            return self.terms.are_agreed(pod)
+            return self.terms.are_agreed(pod) or self.has_place_elsewhere(pod)
         return bool(pod.status.nominated_node_name) and self.owns_node(pod.status.nominated_node_name)
 
     # --- what is under way ------------------------------------------------------------------------------------------
@@ -113,7 +121,7 @@ class OwnedShards:
 
     def is_drained(self, shard: int) -> bool:
         """Whether everything that was decided for *shard* has an end."""
-        return not any(shard in one.shards for one in self.under_way.values())
+        return shard not in self.evicting.values() and not any(shard in one.shards for one in self.under_way.values())
 
     @property
     def acknowledged(self) -> int:

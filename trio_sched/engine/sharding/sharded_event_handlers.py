@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from attrs import define, field
 
 from trio_sched.engine.event_handlers import EventHandlers
+from trio_sched.engine.queue.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.objects.changes import Change
 from trio_sched.objects.pod import Pod
@@ -15,13 +16,21 @@ from trio_sched.plugin_api.custom_resources import Watched
 
 @define(eq=False, kw_only=True)
 class ShardedEventHandlers(EventHandlers):
-    """Sees all pods, and queues its own."""
+    """Sees all pods, and queues its own.
+
+    A pod of its own that the owner of another node keeps a place for counts as if it were on that node, and is not
+    queued: it is bound there, or the owner takes the nomination back.
+    """
 
     owned: OwnedShards
     all_pods: Callable[[], Collection[Pod]]
     """Everything that the watch has shown."""
     new_term: Callable[[], None]
     """Called when a pod has come that repels others in a way that was not known."""
+    place_lost: Callable[[Pod, str], None]
+    """Called with a pod, and the node, whose owner keeps no place for it any more."""
+    elsewhere: dict[str, tuple[str, str]] = field(factory=dict, init=False)
+    """By UID: pods of this process that have a place on a node of another → namespace and name, and the node."""
     _terms_changed: bool = field(default=False, init=False)
     _now: float = field(default=0.0, init=False)
 
@@ -30,6 +39,7 @@ class ShardedEventHandlers(EventHandlers):
         self._now, owned, pod = now, self.owned, change.subject
         owned.seen = max(owned.seen, revision_of(pod))
         if change.type == "DELETED":
+            self.elsewhere.pop(pod.uid, None)
             label = super().pod_changed(change, now=now)
             self._terms_changed |= owned.terms.remove(pod if change.old is None else change.old)
             return label
@@ -49,13 +59,40 @@ class ShardedEventHandlers(EventHandlers):
         self._terms_changed = False
         self.profiles_changed(self.all_pods() if self.owned.ready else (), now=now)
 
+    def profiles_changed(self, pods: Iterable[Pod], *, now: float) -> None:
+        """See `EventHandlers.profiles_changed`."""
+        unassigned = self.scheduler.cache.unassigned
+        for key, _node in list(self.elsewhere.values()):
+            known = unassigned.get(key)
+            if known is not None and not self._has_place_elsewhere(known):
+                self._leave_place(known)
+                unassigned.drop(known)  # it is taken up again below if it is still this process's
+        super().profiles_changed(pods, now=now)
+        for pod in unassigned.pods():
+            if pod.status.nominated_node_name and self._has_place_elsewhere(pod):
+                self.put_in_place(pod)
+
     def _responsible_for_pod(self, pod: Pod) -> bool:
         return self._has_profile(pod) and self.owned.wants(pod)
+
+    def _pod_added(self, pod: Pod, now: float) -> None:
+        if not pod.node_name and self._has_place_elsewhere(pod):
+            self.scheduler.cache.put_unassigned(pod)
+            self.put_in_place(pod)
+        else:
+            super()._pod_added(pod, now)
 
     def _pod_updated(self, old: Pod, new: Pod, now: float) -> None:
         cache, queue = self.scheduler.cache, self.scheduler.queue
         if not old.node_name and not new.node_name:
             known = cache.unassigned.get(new.key)
+            if self._has_place_elsewhere(new):
+                cache.put_unassigned(new)
+                self.put_in_place(new)
+                return
+            if new.uid in self.elsewhere:
+                self._lose_place(new, now)
+                known = None
             if not self._responsible_for_pod(new):
                 if known is not None:
                     self._forget(known)
@@ -65,7 +102,59 @@ class ShardedEventHandlers(EventHandlers):
                 if not cache.is_assumed(new.uid):
                     queue.add(new, now=now)
                 return
+        elif new.node_name:
+            self.elsewhere.pop(new.uid, None)
         super()._pod_updated(old, new, now)
+
+    # --- places on nodes of others ----------------------------------------------------------------------------------
+
+    def put_in_place(self, pod: Pod) -> bool:
+        """The owner of another node keeps a place for *pod*: it counts there; False if an attempt of it is under way.
+
+        Whoever has made that attempt calls `keep_place` once it is over.
+        """
+        cache, node_name = self.scheduler.cache, pod.status.nominated_node_name
+        known = self.elsewhere.get(pod.uid)
+        if known is not None and known[1] == node_name:
+            return True
+        if known is not None:
+            self._leave_place(pod)
+        elif cache.get(pod.uid) is not None:
+            return False
+        self.scheduler.queue.delete(pod)
+        cache.assume(pod, node_name)
+        self.elsewhere[pod.uid] = pod.key, node_name
+        return True
+
+    def keep_place(self, uid: str, key: str) -> bool:
+        """The attempt of a pod is over that is assumed on the node of another; whether it has its place there now."""
+        cache = self.scheduler.cache
+        known, cached = cache.unassigned.get(key), cache.get(uid)
+        if known is None or known.uid != uid or cached is None or not self._has_place_elsewhere(known):
+            return False
+        if cached.node_name != known.status.nominated_node_name:
+            return False
+        self.elsewhere[uid] = key, cached.node_name
+        return True
+
+    def _has_place_elsewhere(self, pod: Pod) -> bool:
+        return self._has_profile(pod) and self.owned.has_place_elsewhere(pod)
+
+    def _leave_place(self, pod: Pod) -> None:
+        del self.elsewhere[pod.uid]
+        if self.scheduler.cache.is_assumed(pod.uid):
+            self.scheduler.cache.forget(pod.uid)
+
+    def _lose_place(self, pod: Pod, now: float) -> None:
+        """The nomination of *pod* was taken back: others can have the room there, and it has to find another."""
+        cache, (_key, node_name) = self.scheduler.cache, self.elsewhere[pod.uid]
+        cached = cache.get(pod.uid)
+        self._leave_place(pod)
+        cache.unassigned.drop(pod)
+        if cached is not None:
+            self.scheduler.queue.move_all(ASSIGNED_POD_DELETE, cached.pod_on_node, None, now=now)
+        if not self.owned.owns_node(node_name):
+            self.place_lost(pod, node_name)
 
 
 def revision_of(pod: Pod) -> int:

@@ -1,14 +1,15 @@
-"""A scheduler that evicts pods from its own nodes only."""
+"""A scheduler that looks for victims on its own nodes first, and on those of others if there are none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define
+from attrs import define, evolve
 
 from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.pod_scope import Scope
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
@@ -30,6 +31,15 @@ class ShardedScheduler(Scheduler):
         *,
         evictable: Evictable | None = None,
     ) -> DryRun:
-        """Find the victims of *pod* on those of the nodes that are this process's; see `Scheduler`."""
-        own = [name for name in node_names if self.owned.owns_node(name)]
-        return super().dry_run_preemption(pod, state, own, num_candidates, budgets, evictable=evictable)
+        """Find the victims of *pod* on own nodes, or else on those whose owners can be asked; see `Scheduler`."""
+        owned = self.owned
+        own = [name for name in node_names if owned.owns_node(name)]
+        found = super().dry_run_preemption(pod, state, own, num_candidates, budgets, evictable=evictable)
+        if found.candidates or not owned.decides_on(pod) or owned.scope(pod) is Scope.CONFINED:
+            return found
+        others = [name for name in node_names if not owned.owns_node(name)]
+        if not others:
+            return found
+        elsewhere = super().dry_run_preemption(pod, state, others, num_candidates, budgets, evictable=evictable)
+        statuses = {**found.statuses, **elsewhere.statuses}
+        return evolve(elsewhere, statuses=statuses, error=found.error or elsewhere.error)

@@ -121,7 +121,8 @@ OWN_FAMILIES: Final = (
     Family(
         "trio_sched_shard_proposals_total",
         Type.COUNTER,
-        "Pods that this replica nominated to nodes of others: bound, refused, or without an answer in time (timeout).",
+        "Pods that this replica nominated to nodes of others: bound, refused, without an answer in time (timeout), or "
+        "first given a place that others are evicted from (reserved).",
         ("result",),
     ),
     Family(

@@ -1,0 +1,56 @@
+"""What is noted about the place of a nominated pod, and who decides on it then."""
+
+import pytest
+from msgspec import structs
+
+from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.ownership import shard_of
+from trio_sched.engine.sharding.reserved_places import (
+    MAY_PREEMPT,
+    PLACE_RESERVED,
+    PREEMPTING,
+    TAKEN_BACK,
+    is_reserved,
+    may_preempt,
+)
+from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.testing import pod
+
+
+def noted(reason: str, node: str) -> Pod:
+    found = pod("p", uid="a")
+    condition = PodCondition(type=PLACE_RESERVED, reason=reason)
+    status = structs.replace(found.status, nominated_node_name=node, conditions=(condition,))
+    return structs.replace(found, status=status)
+
+
+@pytest.mark.parametrize(
+    ("reason", "node", "expected"),
+    [
+        (MAY_PREEMPT, "n", (True, False)),
+        (PREEMPTING, "n", (True, True)),
+        (TAKEN_BACK, "n", (False, False)),
+        (PREEMPTING, "", (False, False)),
+    ],
+)
+def test_a_note_holds_for_a_nominated_pod(reason: str, node: str, expected: tuple[bool, bool]) -> None:
+    found = noted(reason, node)
+    assert (may_preempt(found), is_reserved(found)) == expected
+
+
+def test_whoever_decides_on_a_pod_leaves_it_to_the_owner_who_keeps_a_place_for_it() -> None:
+    decider = shard_of("a", 2)
+    names = [f"n{number}" for number in range(20)]
+    own, other = (next(name for name in names if shard_of(name, 2) == shard) for shard in (decider, 1 - decider))
+    owned = OwnedShards(shards=2, ready=frozenset({decider}))
+    found = [
+        (node == other, reason, owned.has_place_elsewhere(noted(reason, node)))
+        for node in (own, other)
+        for reason in (MAY_PREEMPT, PREEMPTING)
+    ]
+    assert found == [
+        (False, MAY_PREEMPT, False),
+        (False, PREEMPTING, False),
+        (True, MAY_PREEMPT, False),
+        (True, PREEMPTING, True),
+    ]

@@ -1,0 +1,149 @@
+"""Evictions where the work is shared: for a reserved place, by the owner of the node, in a version of the victim."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
+from trio_sched.daemon.pods.pod_status import DISRUPTION_TARGET, condition_patch
+from trio_sched.daemon.pods.preemption_executor import (
+    CLUSTER,
+    PREEMPTION_BY_SCHEDULER,
+    Loss,
+    PreemptionExecutor,
+    Preemptor,
+    disruption_message,
+)
+from trio_sched.daemon.sharding.versioned_writes import NoLongerOwn, PodHasChanged, ends
+from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.reserved_places import is_reserved
+from trio_sched.kube_client.errors import NotFound
+from trio_sched.kube_client.pods import delete_pod, exchange_pod_status
+from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.objects.timestamps import format_time
+from trio_sched.plugin_api.status import Status
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.sharding.proposals import Proposals
+
+log = logging.getLogger(__name__)
+
+JOBS: Final = "ShardNodes"
+"""What reserves and takes back places in the background is called so."""
+PAUSE_SECONDS: Final = 1.0
+"""After a place could not be reserved."""
+
+
+@define(eq=False, kw_only=True)
+class ShardedPreemptionExecutor(PreemptionExecutor):
+    """Reserves the place on an own node first, and evicts in the attempt after that, by what is seen then."""
+
+    owned: OwnedShards
+    jobs: PluginJobs
+    proposals: Proposals = field(init=False)
+    elsewhere: dict[str, str] = field(factory=dict, init=False)
+    """By UID: pods whose attempt has found victims on the node of another process, and that node."""
+    _reserving: set[str] = field(factory=set, init=False)
+    """UIDs of pods whose place is being reserved."""
+
+    def is_preempting_for(self, uid: str) -> bool:
+        """Whether the preemptor has to wait; see `PreemptionExecutor.is_preempting_for`."""
+        return uid in self._reserving or super().is_preempting_for(uid)
+
+    async def preempt(
+        self, pod: Pod, victims: Sequence[Pod], node_name: str, plugin: str, loss: Loss, *, in_background: bool
+    ) -> Status | None:
+        """Make room for *pod*, or note that the owner of the node is to do it; see `PreemptionExecutor.preempt`."""
+        if not self.owned.owns_node(node_name):
+            self.elsewhere[pod.uid] = node_name
+            return None
+        if pod.nominated_node_name != node_name or not is_reserved(pod):
+            self.reserve(pod, node_name)
+            return None
+        return await super().preempt(pod, victims, node_name, plugin, loss, in_background=in_background)
+
+    def reserve(self, pod: Pod, node_name: str) -> None:
+        """Keep the place on an own node for *pod*, and try it again then."""
+        if pod.uid not in self._reserving:
+            self._reserving.add(pod.uid)
+            self.jobs.submit(JOBS, pod.scheduler_name, partial(self._reserve, pod, node_name))
+
+    async def _reserve(self, pod: Pod, node_name: str) -> None:
+        try:
+            await self.proposals.reserve(pod, node_name)
+            if not self._is_kept(pod, node_name):
+                await trio.sleep(PAUSE_SECONDS)
+        finally:
+            self._reserving.discard(pod.uid)
+        known = self.scheduler.cache.unassigned.get(pod.key)
+        if known is not None:
+            self.activate([known])
+
+    async def _evict(self, preemptor: Preemptor, victim: Pod) -> bool:
+        """Have *victim* deleted in the version that is known; again in a newer one if it has changed meanwhile."""
+        cached = self.scheduler.cache.get(victim.uid)
+        known = victim if cached is None else cached.pod
+        node_name = known.node_name if cached is None else cached.node_name
+        shard = self.owned.of_node(node_name)
+        tokens = self.proposals.elector.tokens({shard})
+        (pod,) = preemptor.pods
+        if tokens is None or not self._is_kept(pod, node_name):
+            return False
+        self.owned.evicting[victim.uid] = shard
+        check = partial(self._check, known, pod, node_name)
+        try:
+            with ends(partial(self.owned.evicting.pop, victim.uid, None)):
+                # Each by itself: a request may be sent again only for the version that former ones were about.
+                write = partial(self._write_reason, preemptor, known)
+                told = await self.proposals.writes.send(known, tokens, write, _is_terminating, check)
+                await self.proposals.writes.send(told, tokens, partial(self._delete, known), _is_terminating, check)
+        except (NotFound, NoLongerOwn, PodHasChanged) as problem:
+            log.debug("a pod is not evicted: %s", problem, extra={"pod": victim.key, "preemptor": preemptor.key})
+            return False
+        return True
+
+    async def _write_reason(self, preemptor: Preemptor, victim: Pod, version: str) -> Pod:
+        condition = PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason=PREEMPTION_BY_SCHEDULER,
+            message=disruption_message(preemptor),
+        )
+        patch = condition_patch(victim, condition, now=format_time(self.status_writer.wall_clock()))
+        return await exchange_pod_status(
+            self.client, namespace=victim.namespace, name=victim.name, status=patch, resource_version=version
+        )
+
+    async def _delete(self, victim: Pod, version: str) -> None:
+        await delete_pod(
+            self.client, namespace=victim.namespace, name=victim.name, uid=victim.uid, resource_version=version
+        )
+
+    def _check(self, victim: Pod, pod: Pod, node_name: str, found: Pod) -> None:
+        if found.uid != victim.uid:
+            raise PodHasChanged("the pod was deleted and created again", found)
+        if not self._is_kept(pod, node_name):
+            raise PodHasChanged("the pod that it would make room for has no place reserved there any more", found)
+
+    def _is_kept(self, pod: Pod, node_name: str) -> bool:
+        """Whether the place for *pod* on a node is reserved, as far as this process has seen."""
+        known = self.scheduler.cache.unassigned.get(pod.key)
+        is_there = known is not None and known.uid == pod.uid and known.nominated_node_name == node_name
+        return is_there and known is not None and is_reserved(known)
+
+    def _clear_nominations(self, preemptor: Preemptor, node_name: str) -> None:
+        for nominated in self.scheduler.nominated_pods(node_name) if node_name != CLUSTER else ():
+            if nominated.priority < preemptor.priority and nominated.nominated_node_name == node_name:
+                message = f"node {node_name} is wanted for pod {preemptor.key}, which has a higher priority"
+                take_back = partial(self.proposals.refuse, nominated, node_name, message)
+                self.jobs.submit(JOBS, nominated.scheduler_name, take_back)
+
+
+def _is_terminating(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
