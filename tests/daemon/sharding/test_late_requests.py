@@ -49,8 +49,10 @@ class Late:
 
 
 @asynccontextmanager
-async def late(nodes: list[Node], *, shards: int, replicas: int) -> AsyncGenerator[Late, None]:
-    config = HEAD + WITHOUT_PREEMPTION + f"sharding: {{shards: {shards}}}\n"
+async def late(
+    nodes: list[Node], *, shards: int, replicas: int, profiles: str = WITHOUT_PREEMPTION
+) -> AsyncGenerator[Late, None]:
+    config = HEAD + profiles + f"sharding: {{shards: {shards}}}\n"
     async with (
         trio.open_nursery() as network,
         virtual_cluster(nodes=nodes, config=config, leader_elect=True, scheduler=False, kubelets=False) as cluster,
@@ -272,11 +274,12 @@ async def test_nothing_is_bound_later_than_the_renew_deadline(autojump_clock: Mo
     async with late(ONE_ROOM, shards=1, replicas=2) as replicas:
         cluster, former = replicas.cluster, replicas.owner(LANE)
         replicas.link(former).lost = b"/leases"
-        await trio.sleep(12)  # no lease was renewed for longer than the deadline, and none has expired
-        await cluster.create(pod("p", cpu=1))
-        await trio.sleep(2)
+        await trio.sleep(7)
+        cluster.api.faults.fail_next(5, verb="bind", resource="pods", code=503, reason="ServiceUnavailable")
+        await cluster.create(pod("p", cpu=1))  # its bind is sent again and again
+        await trio.sleep(7)  # no lease was renewed for longer than the deadline, and none has expired
         cluster.assert_pending("p")
-        found = ready_of(former)
+        found = held_of(former)
         assert found == [LANE]  # it cannot know better
         await trio.sleep(LEASE_SECONDS)
         cluster.assert_scheduled("p")
@@ -308,3 +311,32 @@ async def test_a_pod_that_repels_others_waits_for_binds_that_are_under_way_elsew
         of_b = {f"z{int(name.removeprefix('n')) % 2}" for name in zones}
         at = cluster.pod("a").node_name
         assert (f"z{int(at.removeprefix('n')) % 2}" if at else "") not in of_b
+
+
+async def test_a_replica_that_must_not_write_any_more_decides_on_nothing_until_it_has_its_shards_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with late(ONE_ROOM, shards=1, replicas=1, profiles="") as replicas:
+        cluster, process = replicas.cluster, replicas.owner(LANE)
+        await cluster.create(pod("low", cpu=1))
+        await trio.sleep(1)
+        link = replicas.link(process)
+        link.lost = b"/pods/low"  # evictions
+        await cluster.create(pod("high", cpu=1, priority=10))
+        await trio.sleep(1)
+        link.cut()  # its evictions fail from the renew deadline on, at once: nothing is sent
+        await trio.sleep(LEASE_SECONDS)
+        ready, held = ready_of(process), held_of(process)
+        assert (ready, held) == ([], [LANE])
+        assert process.assembly is not None
+        queue = process.assembly.scheduler.queue
+        before = queue.scheduling_cycle
+        await trio.sleep(60)
+        tried = queue.scheduling_cycle - before
+        assert tried == 0
+        link.lost = b""
+        link.mend()
+        await trio.sleep(SETTLED_SECONDS)
+        ready = ready_of(process)
+        assert ready == [LANE]
+        assert cluster.pod("low").metadata.deletion_timestamp is not None

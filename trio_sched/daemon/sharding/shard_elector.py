@@ -87,8 +87,11 @@ class ShardElector:
 
     def may_write(self, tokens: Iterable[HeldShard]) -> bool:
         """Whether a request may be sent for them now: nobody can have taken them."""
-        latest = trio.current_time() - self.group.renew_deadline_seconds
-        return all(self.held.get(one.shard) is one and one.renewed_at > latest for one in tokens)
+        now = trio.current_time()
+        return all(self.held.get(one.shard) is one and now < self._writable_until(one) for one in tokens)
+
+    def _writable_until(self, held: HeldShard) -> float:
+        return held.renewed_at + self.group.renew_deadline_seconds
 
     @contextmanager
     def permitting(self, tokens: tuple[HeldShard, ...]) -> Iterator[None]:
@@ -128,6 +131,7 @@ class ShardElector:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._run, nursery, stop)
+                nursery.start_soon(self._stop_deciding_in_time)
                 await work()
                 nursery.cancel_scope.cancel()
         finally:
@@ -162,6 +166,15 @@ class ShardElector:
                 pause = min(pause, AGREEMENT_SECONDS)
             with trio.move_on_after(pause):
                 await self.wake.wait()
+
+    async def _stop_deciding_in_time(self) -> None:
+        """Decide on nothing while nothing may be sent: an eviction that fails at once would be tried again at once."""
+        while True:
+            until = min((self.group.permit.until, *map(self._writable_until, self.held.values())))
+            if until <= trio.current_time():
+                self._publish_ready()
+                until = trio.current_time() + self._retry_seconds
+            await trio.sleep_until(until)
 
     def _is_urgent(self) -> bool:
         """Whether what pods repel is not agreed on yet."""
@@ -344,7 +357,9 @@ class ShardElector:
         self._publish_ready()
 
     def _publish_ready(self) -> None:
-        ready = frozenset(shard for shard, one in self.held.items() if one.is_ready and not one.is_leaving)
+        is_permitted = trio.current_time() < self.group.permit.until
+        usable = (one for one in self.held.values() if is_permitted and one.is_ready and not one.is_leaving)
+        ready = frozenset(one.shard for one in usable if self.may_write((one,)))
         if ready != self.owned.ready:
             self.owned.ready = ready
             if LANE not in ready:
