@@ -17,6 +17,7 @@ from contrib.benchmarks import (
     plugin_costs,
     preemption,
     recording,
+    shards,
     start,
     transport,
     watch,
@@ -59,6 +60,7 @@ BENCHES: dict[str, Callable[[Options], Iterator[Figure]]] = {
     "live-page": lambda options: live_page.run(options.nodes),
     "plugins": lambda _: plugin_costs.run(),
     "recording": lambda options: recording.run(options.pods or recording.PODS, options.constraint),
+    "shards": lambda options: shards.run(options.nodes, options.pods),
     "path": _run_path,
 }
 REAL = "real"
@@ -73,9 +75,9 @@ RESULTS = Path(__file__).parent / "results"
     "--nodes",
     multiple=True,
     type=int,
-    help="Cluster sizes of start, preemption, churn, explanations, live-page and path.",
+    help="Cluster sizes of start, preemption, churn, explanations, live-page, shards and path.",
 )
-@click.option("--pods", type=int, help="Pods of path, preemptors of preemption.")
+@click.option("--pods", type=int, help="Pods of path and shards, preemptors of preemption.")
 @click.option(
     "--constraint",
     type=click.Choice(CONSTRAINTS),

@@ -16,14 +16,18 @@ from attrs import define, field
 TRIO_SCHED = (sys.executable, "-m", "trio_sched")
 SYNCED = b"Handlers synced"
 POLL_SECONDS = 0.01
+RETRY_PERIOD = "2s"
+"""How often replicas that share the work look at the leases."""
 IDLE_SECONDS = 1.5
 """So long without work means that there is none; some waits of the start take a second."""
 
 
-def write_configuration(folder: Path, kubeconfig: Path, profile: Mapping[str, Any] | None = None) -> Path:
+def write_configuration(
+    folder: Path, kubeconfig: Path, profile: Mapping[str, Any] | None = None, *, shards: int = 0
+) -> Path:
     """The configuration that every scheduler under test runs with: no election, and no throttling of requests.
 
-    Without *profile* it is the default one.
+    Without *profile* it is the default one; with *shards* replicas share the work, for which they need an election.
     """
     path = folder / "scheduler.yaml"
     connection = {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000}
@@ -31,7 +35,8 @@ def write_configuration(folder: Path, kubeconfig: Path, profile: Mapping[str, An
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": connection,
-        "leaderElection": {"leaderElect": False},
+        "leaderElection": {"leaderElect": bool(shards), "retryPeriod": RETRY_PERIOD},
+        **({"sharding": {"shards": shards}} if shards else {}),
         **({"profiles": [profile]} if profile else {}),
     }
     path.write_text(json.dumps(configuration))
@@ -89,6 +94,14 @@ class SchedulerProcess:
             return time.clock_gettime((~self.process.pid << 3) | 2)
         except OSError as gone:
             raise self._ended() from gone
+
+    def busy_seconds(self) -> float:
+        """For how long its main thread has run, or waited for a core to run on."""
+        try:
+            ran, waited, _times = Path(f"/proc/{self.process.pid}/schedstat").read_text().split()
+        except OSError as gone:
+            raise self._ended() from gone
+        return (int(ran) + int(waited)) / 1e9
 
     def peak_mib(self) -> float:
         """The most memory that it has had."""

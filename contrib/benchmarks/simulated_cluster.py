@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,24 @@ class SimulatedCluster:
         with scheduler_process(config, self.folder / "scheduler.log", flags=flags) as scheduler:
             yield scheduler
 
+    @contextmanager
+    def replicas(self, count: int, shards: int) -> Iterator[list[SchedulerProcess]]:
+        """So many processes, once all *shards* are shared out evenly; 0 shards: the process shares nothing."""
+        config = write_configuration(self.folder, self.folder / "kubeconfig", shards=shards)
+        logs = [self.folder / f"scheduler-{number}.log" for number in range(count)]
+        with ExitStack() as stack:
+            started = [stack.enter_context(scheduler_process(config, log)) for log in logs]
+            deadline = time.monotonic() + TIMEOUT_SECONDS
+            while not self.ask("are_shared_out", shards=shards, replicas=count):
+                for one in started:
+                    one.check_running()
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"the shards were not shared out within {TIMEOUT_SECONDS:.0f} s")
+                time.sleep(0.1)
+            for one in started:
+                one.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
+            yield started
+
     def wait_bound(self, count: int, scheduler: SchedulerProcess) -> Binds:
         """Wait until *count* pods have been bound since the server started."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -80,11 +98,11 @@ class SimulatedCluster:
 
 
 @contextmanager
-def simulated_cluster() -> Iterator[SimulatedCluster]:
+def simulated_cluster(*server_flags: str) -> Iterator[SimulatedCluster]:
     """An empty cluster, gone when the block is left."""
     with (
         certificates() as folder,
-        server_process("contrib.benchmarks.simulated_server", str(folder)) as (server, address),
+        server_process("contrib.benchmarks.simulated_server", str(folder), *server_flags) as (server, address),
     ):
         write_kubeconfig(folder / "kubeconfig", server=address, authority=folder / "ca.pem", token="benchmark")
         yield SimulatedCluster(folder, server)

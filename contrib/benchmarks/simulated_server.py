@@ -7,6 +7,7 @@ of JSON, written when the command is done. Commands run one after the other.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -19,12 +20,15 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from contrib.benchmarks.workload import PRIORITY_CLASS, new_pod, node, running
+from contrib.benchmarks.fast_front import FastFront
+from contrib.benchmarks.other_replicas import OtherReplicas, are_shared_out
+from contrib.benchmarks.workload import APPS, PRIORITY_CLASS, new_pod, node, running
 from trio_sched.simulator import ApiServer, populate, serve, wall_clock
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 
 Json = dict[str, Any]
+FAST = "--fast"
 AT_ONCE = 10
 """Objects that are created before requests of the scheduler get their turn."""
 
@@ -35,11 +39,14 @@ class Cluster:
 
     server: ApiServer = field(factory=lambda: ApiServer(now=wall_clock))
     _created_at: dict[str, float] = field(factory=dict, init=False)
+    _nominated: set[str] = field(factory=set, init=False)
     _waited_seconds: list[float] = field(factory=list, init=False)
+    _were_nominated: list[bool] = field(factory=list, init=False)
     _first_bound_at: float = field(default=0.0, init=False)
     _last_bound_at: float = field(default=0.0, init=False)
     _pods: int = field(default=0, init=False)
     _scheduled_events: int = field(default=0, init=False)
+    _others: OtherReplicas | None = field(default=None, init=False)
     _changed: trio.Event = field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -53,14 +60,22 @@ class Cluster:
             self._created_at[key] = now
         elif change.type == "MODIFIED" and is_bound and key in self._created_at:
             self._waited_seconds.append(now - self._created_at.pop(key))
+            self._were_nominated.append(key in self._nominated)
+            self._nominated.discard(key)
             self._first_bound_at = self._first_bound_at or now
             self._last_bound_at = now
             self._changed.set()
+        elif change.type == "MODIFIED" and change.current.fields["status"].get("nominatedNodeName"):
+            self._nominated.add(key)
 
     def _on_event(self, change: Change) -> None:
         if change.type == "ADDED" and change.current.fields.get("reason") == "Scheduled":
-            self._scheduled_events += 1
-            self._changed.set()
+            self.count_event()
+
+    def count_event(self) -> None:
+        """An event says that a pod was scheduled."""
+        self._scheduled_events += 1
+        self._changed.set()
 
     async def create_nodes(self, count: int, type: str = "large") -> None:
         """Create nodes; all commands that create pods on nodes come after it."""
@@ -84,6 +99,7 @@ class Cluster:
         """Create pods to be scheduled, one by one at equal distances."""
         pods = self._next_pods(type)
         self._waited_seconds.clear()
+        self._were_nominated.clear()
         await self._steadily(per_second, seconds, lambda: populate(self.server, [next(pods)]))
 
     async def update_pods_steadily(self, per_second: float, seconds: float) -> int:
@@ -104,9 +120,33 @@ class Cluster:
         await self._wait_until(lambda: self._scheduled_events >= count, seconds)
         return self._scheduled_events
 
+    async def are_shared_out(self, shards: int, replicas: int) -> bool:
+        """Whether all shards are held, by so many replicas or more."""
+        return are_shared_out(self.server, shards, replicas)
+
+    async def hold_other_shards(self, shards: int) -> None:
+        """Leave one shard to take; `create_shared_pods` binds the pods of the others."""
+        self._others = OtherReplicas(
+            server=self.server,
+            shards=shards,
+            unbound=lambda: len(self._created_at),
+            wait_until=partial(self._wait_until, seconds=math.inf),
+        )
+        self._others.hold_shards()
+
+    async def create_shared_pods(self, count: int) -> int:
+        """Create pods of all shards; returns how many are of the one that was left."""
+        assert self._others is not None
+        known = list(self.server.store.collection("pods").objects.values())
+        return await self._others.create_pods(known[:APPS], count)
+
     async def seconds_to_bind(self) -> list[float]:
         """From the creation of each pod to its bind."""
         return self._waited_seconds
+
+    async def were_nominated(self) -> list[bool]:
+        """Whether each of these pods was nominated to its node before."""
+        return self._were_nominated
 
     async def _wait_until(self, reached: Callable[[], bool], seconds: float) -> None:
         with trio.move_on_after(seconds):
@@ -160,11 +200,13 @@ def _after_restart(status: Json) -> Json:
     }
 
 
-async def main(folder: Path) -> None:
+async def main(folder: Path, *, is_fast: bool) -> None:
     """Serve with the certificate in *folder*, print the address, carry out commands until the input ends."""
     cluster = Cluster()
     async with trio.open_nursery() as nursery:
         serving = partial(serve, cluster.server, certificate=folder / "server.pem", private_key=folder / "server.key")
+        if is_fast:
+            serving = partial(FastFront(cluster.server, cluster.count_event).serve, folder)
         print(await nursery.start(serving), flush=True)
         await _run_commands(cluster)
         nursery.cancel_scope.cancel()
@@ -182,4 +224,4 @@ async def _run_commands(cluster: Cluster) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, Path(sys.argv[1]))
+    trio.run(partial(main, Path(sys.argv[1]), is_fast=FAST in sys.argv))

@@ -275,6 +275,13 @@ def one_in_ten_too_large(i: int) -> dict[str, Any]:
     return _with_requests(made, cpu="1000", memory="64Mi") if i % 10 == 9 else made
 
 
+def pod_for_one_node(i: int) -> dict[str, Any]:
+    """A plain pod that only one of the first twenty nodes takes, by its label."""
+    made = pod(i, i % APPS)
+    made["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node_name(i * 7 % 20)}
+    return made
+
+
 def _with_requests(made: dict[str, Any], **requests: str) -> dict[str, Any]:
     made["spec"]["containers"][0]["resources"]["requests"] = requests
     return made
@@ -289,6 +296,7 @@ _POD_TYPES: dict[str, Callable[[int], dict[str, Any]]] = {
     "victim": victim,
     "preemptor": preemptor,
     "daemon": daemon_pod,
+    "one-node": pod_for_one_node,
     "claim": pod_with_claim,
     "one-in-ten-too-large": one_in_ten_too_large,
 }

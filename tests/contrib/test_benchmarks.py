@@ -16,6 +16,7 @@ from contrib.benchmarks import (
     preemption,
     recording,
     scheduler_process,
+    shards,
     start,
     transport,
     watch,
@@ -31,6 +32,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "EVENTS", 200)
     monkeypatch.setattr(transport, "REQUESTS", 160)
     monkeypatch.setattr(scheduler_process, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(scheduler_process, "RETRY_PERIOD", "100ms")
     monkeypatch.setattr(start, "RUNS", 1)
     monkeypatch.setattr(preemption, "DRY_RUN_NODES", 20)
     monkeypatch.setattr(churn, "SECONDS", 0.2)
@@ -61,6 +63,18 @@ def test_the_whole_path_binds_every_pod() -> None:
     assert set(figures) == {"scheduler CPU", "throughput", "peak memory"}
     assert figures["throughput"].value > 0
     assert figures["peak memory"].value > 20
+
+
+def test_one_of_two_replicas_and_both_bind_every_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PAUSE_SECONDS": 0.1, "SECONDS": 0.4}.items():
+        monkeypatch.setattr(shards, name, value)
+    one = shards.one_of(2, 20, 50)
+    assert one.pods == 100
+    assert 0 < one.cpu_seconds[0] < one.seconds + 1
+    both = {figure.name: figure.value for figure in shards.all_of(2, 20, 50, "both")}
+    assert both["throughput"] > 0
+    assert 0 < both["creation to bind, own node, p50"] < 10_000
+    assert 0 < both["creation to bind, nominated, p50"] < 10_000
 
 
 def test_timing_and_tracing_of_a_plugin_are_measured_against_neither(monkeypatch: pytest.MonkeyPatch) -> None:
