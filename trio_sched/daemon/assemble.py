@@ -155,7 +155,7 @@ def assemble(
             skip_pod_schedule=skip_pod_schedule,
             tracer=tracer,
         )
-    sharding = None
+    sharding, served = None, ServedVersions(clients.main)
     if owned is not None:
         from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
         from trio_sched.daemon.sharding.sharding import build_sharding
@@ -171,6 +171,7 @@ def assemble(
             preemption=preemption_executor,
             object_waits=object_waits,
             jobs=plugin_jobs,
+            served=served,
             metrics=metrics,
             wall_clock=wall_clock,
             shown=lambda: watches.pods.by_name,
@@ -212,7 +213,7 @@ def assemble(
         decisions, event_handlers=event_handlers, object_waits=object_waits, wake=wake, metrics=metrics
     )
     shadow = None if settings.shadow is None else build_shadow(settings.shadow, delivery)
-    pod_groups, served = None, ServedVersions(clients.main)
+    pod_groups = None
     if features.generic_workload:
         pod_groups = build_pod_groups(
             binding,
@@ -253,7 +254,7 @@ def assemble(
         waiting=waiting,
         preemption_executor=preemption_executor,
         extenders=extenders,
-        writes=ObjectWrites(clients.main, served),
+        writes=(ObjectWrites if sharding is None else sharding.object_writes)(clients.main, served),
         activate=activate,
         retries_changed=backoff_changed.set,
         bind=(binder if sharding is None else sharding.binder).bind,

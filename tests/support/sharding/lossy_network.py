@@ -22,8 +22,8 @@ LAG_SECONDS = 6.0
 
 
 class _LaggingStream:
-    def __init__(self, stream: ByteStream, network: "LossyNetwork") -> None:
-        self._stream, self._network = stream, network
+    def __init__(self, stream: ByteStream, network: "LossyNetwork", target: bytes) -> None:
+        self._stream, self._network, self._target = stream, network, target
         self.status: int = stream.status
         self.headers: Headers = stream.headers
 
@@ -32,7 +32,7 @@ class _LaggingStream:
         network = self._network
         if network.dice.random() < network.stuck:
             await trio.sleep(network.dice.random() * LAG_SECONDS)
-        if network.is_behind:
+        if network.is_behind and network.behind in self._target:
             await network.caught_up.wait()
         while network.is_cut:
             await network.mended.wait()
@@ -59,6 +59,8 @@ class LossyNetwork:
     let_go: trio.Event = field(factory=trio.Event)
     is_behind: bool = False
     """Whether watches show nothing more, until they catch up."""
+    behind: bytes = b""
+    """Which watches: those whose path contains this."""
     caught_up: trio.Event = field(factory=trio.Event)
     lost: bytes = b""
     """What never arrives: requests whose path contains this; empty: nothing else."""
@@ -115,7 +117,7 @@ class LossyNetwork:
             await trio.sleep(1.0)
             raise ConnectionFailed("lossy", "no connection", may_have_reached_server=False)
         async with self.inner.stream(method, target, headers, body) as stream:
-            yield _LaggingStream(stream, self)
+            yield _LaggingStream(stream, self, target)
 
 
 async def start_behind_lossy_network(
@@ -130,7 +132,7 @@ async def start_behind_lossy_network(
 
 @define(eq=False)
 class Deadline:
-    """Ends a scheduler after a certain number of writes about pods, by all that share this."""
+    """Ends a scheduler after a certain number of writes about pods and claims, by all that share this."""
 
     last: int = 0
     """The one that is the last of its scheduler; 0: none."""
@@ -148,7 +150,7 @@ class DeadlyNetwork(LossyNetwork):
     async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
         answer = await super().request(method, target, headers, body)
         deadline = self.deadline
-        if method != b"GET" and b"/pods/" in target and deadline.last:
+        if method != b"GET" and (b"/pods/" in target or b"claims/" in target) and deadline.last:
             deadline.writes += 1
             if deadline.writes == deadline.last:
                 self.is_severed, deadline.dead = True, self.process

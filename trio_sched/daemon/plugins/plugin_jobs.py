@@ -60,6 +60,10 @@ class PluginJobs:
         """How many jobs wait or run."""
         return self.waiting + self._running.total()
 
+    def is_idle(self, plugin: str) -> bool:
+        """Whether no job of *plugin* waits or runs."""
+        return not self._running[plugin] and not self._jobs.get(plugin)
+
     def discard_waiting(self) -> None:
         """Drop the jobs that have not been started."""
         self._jobs.clear()

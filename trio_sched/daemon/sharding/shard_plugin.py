@@ -9,9 +9,12 @@ import numpy as np
 
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.pod_scope import Scope
 from trio_sched.engine.sharding.reserved_places import may_preempt
+from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.plugin_api import (
     MAX_SCORE,
     SKIP,
@@ -40,11 +43,13 @@ WEIGHT: Final = 1 << 20
 """An own node that fits is better than any other, whatever other plugins say of them."""
 POINTS: Final = ("filter", "score", "reserve", "pre_bind", "post_filter")
 _OTHERS: Final = (
-    "node(s) belonged to shards of other replicas, where pods with volumes, claims or such plugins are not placed",
+    "node(s) belonged to shards of other replicas, where pods with such requests or plugins are not placed",
     "node(s) were not the one that another replica has nominated the pod to",
     "node(s) belonged to a shard whose holder did not answer or had refused the pod",
+    "node(s) have to wait until it is seen that volumes or devices were given to the pod",
 )
-_CONFINED, _PROPOSED, _AVOIDED = 1, 2, 3
+_CONFINED, _PROPOSED, _AVOIDED, _UNSEEN = 1, 2, 3, 4
+_RETRY_SECONDS: Final = 2.0
 
 
 class ShardNodes:
@@ -55,8 +60,12 @@ class ShardNodes:
     pre_bind_timeout_seconds: ClassVar[int] = 86_400
     """A proposal has a time limit of its own; after it is over, it is awaited what became of it."""
 
-    def __init__(self, owned: OwnedShards, elector: ShardElector, proposals: Proposals) -> None:
+    def __init__(
+        self, owned: OwnedShards, elector: ShardElector, proposals: Proposals, objects: ObjectCache, handle: Handle
+    ) -> None:
         self.owned = owned
+        self.handle = handle
+        self.objects = objects
         self.elector = elector
         self.proposals = proposals
 
@@ -76,7 +85,10 @@ class ShardNodes:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Pass the nodes that the pod may be bound or proposed to."""
         if self.owned.is_proposed(pod):
-            codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
+            if first_unseen(pod, self.objects) is None:
+                codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
+            else:
+                codes = np.full(len(nodes), _UNSEEN)
         elif self.owned.scope(pod) is Scope.CONFINED:
             codes = np.where(self._are_own(nodes), 0, _CONFINED)
         else:
@@ -94,6 +106,11 @@ class ShardNodes:
             if may_preempt(pod):
                 return None
             return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica has nominated"))
+        if self.owned.scope(pod) in (Scope.CLAIMS, Scope.CONFINED):
+            tokens = self.elector.tokens({LANE})
+            if tokens is None or not self.elector.may_write(tokens):
+                self.handle.retry_after(pod, _RETRY_SECONDS)
+                return PostFilterResult(unresolvable("claims are not taken back while the lease is not renewed"))
         if self.proposals.slow and self.owned.scope(pod) is not Scope.CONFINED:
             shards = ", ".join(map(str, sorted(self.proposals.slow)))
             return PostFilterResult(unresolvable(f"nothing is evicted while nobody answers for these shards: {shards}"))
@@ -147,11 +164,11 @@ def _are_among(nodes: NodeColumns, names: Collection[str]) -> BoolArray:
     return np.array([name in names for name in nodes.names], dtype=np.bool_)
 
 
-def plugin_class(owned: OwnedShards, elector: ShardElector, proposals: Proposals) -> type[Any]:
+def plugin_class(owned: OwnedShards, elector: ShardElector, proposals: Proposals, objects: ObjectCache) -> type[Any]:
     """The class that profiles make their instance of."""
 
     class OfThisProcess(ShardNodes):
         def __init__(self, args: None, handle: Handle) -> None:
-            super().__init__(owned, elector, proposals)
+            super().__init__(owned, elector, proposals, objects, handle)
 
     return OfThisProcess

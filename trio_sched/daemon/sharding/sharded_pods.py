@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Final
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
-from trio_sched.daemon.sharding.proposals import Proposals
+from trio_sched.daemon.sharding.proposals import ANSWER_SECONDS, Proposals
 from trio_sched.daemon.sharding.shard_plugin import NAME
 from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
 from trio_sched.daemon.sharding.versioned_writes import ends
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
+from trio_sched.engine.evaluation.hook_steps import PreBindPlan
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.reserved_places import is_reserved, may_preempt
+from trio_sched.engine.sharding.seen_claims import Place, first_unseen
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
 
 PROPOSALS: Final = f"{NAME}/proposals"
 """Questions to others that wait for an answer are called so among the jobs, so that they hold up no answers."""
+CLAIMS: Final = f"{NAME}/claims"
+"""And pods of others whose claims are not seen yet."""
 
 
 @define(eq=False, kw_only=True)
@@ -47,6 +52,8 @@ class ShardedFailureHandler(FailureHandler):
     jobs: PluginJobs
     preemption: ShardedPreemptionExecutor
     places: Callable[[], ShardedEventHandlers]
+    _unseen_of: set[str] = field(factory=set, init=False)
+    """UIDs of pods of others whose claims are not seen yet."""
 
     def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
         """Requeue an own pod, or ask the owner of a node to make room for it; answer about one of another process."""
@@ -66,6 +73,11 @@ class ShardedFailureHandler(FailureHandler):
                 self._submit(info, partial(self.proposals.end_nomination, known))
         elif known is not None and self._is_kept(known, outcome):
             super().handle(info, outcome, assumed_pod=assumed_pod)
+        elif known is not None and self.owned.is_proposed(known) and self._unseen(known) is not None:
+            self.scheduler.requeue(info, outcome, known, now=trio.current_time(), assumed_pod=assumed_pod)
+            if info.uid not in self._unseen_of:
+                self._unseen_of.add(info.uid)
+                self.jobs.submit(CLAIMS, info.pod.scheduler_name, partial(self._try_once_seen, known))
         else:
             self._drop(info, outcome, assumed_pod)
             if known is not None and known.nominated_node_name:
@@ -84,6 +96,24 @@ class ShardedFailureHandler(FailureHandler):
         if not is_reserved(pod):
             self.preemption.reserve(pod, pod.nominated_node_name)
         return True
+
+    def _unseen(self, pod: Pod) -> Place | None:
+        return first_unseen(pod, self.scheduler.object_cache)
+
+    async def _try_once_seen(self, pod: Pod) -> None:
+        """Try a pod of others again once its claims are seen as they were when it was nominated."""
+        try:
+            while (known := self._still_proposed(pod)) is not None and (unseen := self._unseen(known)) is not None:
+                kind, namespace, name = unseen
+                await self.proposals.object_waits.wait(kind, name, namespace, ANSWER_SECONDS)
+        finally:
+            self._unseen_of.discard(pod.uid)
+        if known is not None:
+            self.preemption.activate([known])
+
+    def _still_proposed(self, pod: Pod) -> Pod | None:
+        known = self.scheduler.cache.unassigned.get(pod.key)
+        return known if known is not None and known.uid == pod.uid and self.owned.is_proposed(known) else None
 
     # --- asking others to make room ---------------------------------------------------------------------------------
 
@@ -121,6 +151,19 @@ class ShardedBindingCycle(BindingCycle):
 
     owned: OwnedShards
     proposals: Proposals
+
+    async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
+        with self._permitting(info):  # volumes and devices are given away by the lane, as long as it is held
+            return await super()._pre_bind(info, placed, plan)
+
+    def _fail(self, info: QueuedPodInfo, placed: ScheduleResult, outcome: SchedulingFailure) -> None:
+        with self._permitting(info):
+            super()._fail(info, placed, outcome)
+
+    def _permitting(self, info: QueuedPodInfo) -> AbstractContextManager[None]:
+        under_way = self.owned.under_way.get(info.uid)
+        tokens = None if under_way is None else under_way.tokens
+        return nullcontext() if tokens is None else self.proposals.elector.permitting(tokens)
 
     def _record_bound(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         self.owned.ended(info.uid)

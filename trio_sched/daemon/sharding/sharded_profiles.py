@@ -96,5 +96,7 @@ def _with_plugin(profile: ResolvedProfile) -> ResolvedProfile:
     points = dict(profile.points)
     for point in POINTS:
         ref = PluginRef(NAME, WEIGHT if point == "score" else 0)
-        points[point] = (ref, *points.get(point, ()))
+        others = points.get(point, ())
+        # Volumes and devices are given to a pod before the owner of a node is asked to bind it.
+        points[point] = (*others, ref) if point == "pre_bind" else (ref, *others)
     return evolve(profile, points=points)

@@ -19,6 +19,8 @@ from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.sharding.agreement import Agreement
+from trio_sched.daemon.sharding.claim_fences import ClaimFences
+from trio_sched.daemon.sharding.claim_writes import ShardedObjectWrites
 from trio_sched.daemon.sharding.group_lease import GroupLease
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
@@ -36,6 +38,7 @@ from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.shard_counts import ShardCounts
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
 from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 
 _OF_CLASSES: Final = "deviceclass.resource.kubernetes.io/"
@@ -70,6 +73,7 @@ class Sharding:
     event_handlers: Callable[..., ShardedEventHandlers]
     places: Callable[[], ShardedEventHandlers]
     """Returns those, once they were made: they know which pods have places on nodes of others."""
+    object_writes: Callable[..., ShardedObjectWrites]
     loader: Callable[..., ShardedProfileLoader]
 
     def counts(self) -> ShardCounts:
@@ -170,6 +174,7 @@ def build_sharding(
     preemption: ShardedPreemptionExecutor,
     object_waits: ObjectWaits,
     jobs: PluginJobs,
+    served: ServedVersions,
     metrics: MetricRecorder,
     wall_clock: Callable[[], datetime],
     shown: ShownPods,
@@ -186,6 +191,7 @@ def build_sharding(
         preemption: evicts pods.
         object_waits: waits for changes of pods.
         jobs: runs what is done beside.
+        served: the versions of kinds that the API server serves.
         metrics: counts.
         wall_clock: returns the time of day.
         shown: what the watch has shown.
@@ -214,6 +220,9 @@ def build_sharding(
         wall_clock=wall_clock,
         random=random,
         has_profile=lambda pod: pod.scheduler_name in scheduler.profiles,
+        claims=ClaimFences(
+            client=clients.main, served=served, objects=scheduler.object_cache, object_waits=object_waits
+        ),
     )
     writes = VersionedWrites(client=clients.main, elector=elector, takeover=takeover, random=random)
     proposals = Proposals(
@@ -231,6 +240,7 @@ def build_sharding(
     preemption.proposals = proposals
     elector.takes_over, elector.look = takeover, proposals.look
     agreement.takes_over = takeover
+    owned.is_giving_back = lambda: not jobs.is_idle("DynamicResources")
     owned.is_device = _device_names(scheduler.object_cache, settings.gates.features.dra_extended_resource)
 
     def event_handlers(**parts: Any) -> ShardedEventHandlers:
@@ -260,7 +270,10 @@ def build_sharding(
         binding=partial(ShardedBindingCycle, owned=owned, proposals=proposals),
         event_handlers=event_handlers,
         places=places,
-        loader=partial(ShardedProfileLoader, owned=owned, plugin=plugin_class(owned, elector, proposals)),
+        object_writes=partial(ShardedObjectWrites, elector=elector),
+        loader=partial(
+            ShardedProfileLoader, owned=owned, plugin=plugin_class(owned, elector, proposals, scheduler.object_cache)
+        ),
     )
 
 

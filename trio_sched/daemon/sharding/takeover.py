@@ -12,6 +12,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.pods.pod_status import merge_condition
+from trio_sched.daemon.sharding.claim_fences import ClaimFences
 from trio_sched.daemon.sharding.held_shard import HeldShard, Taken
 from trio_sched.daemon.sharding.nominations import both, nomination
 from trio_sched.daemon.sharding.shard_elector import ShardElector
@@ -53,6 +54,7 @@ class Takeover:
     wall_clock: Callable[[], datetime]
     random: Random
     has_profile: Callable[[Pod], bool]
+    claims: ClaimFences
     fenced: int = field(default=0, init=False)
     """How many pods were given another version."""
     _fences: int = field(default=0, init=False)
@@ -62,7 +64,8 @@ class Takeover:
         is_fenced = False
         while held := tuple(one for one in taken.held if self.elector.are_held((one,))):
             is_fenced = is_fenced or await self._fence(taken)
-            if is_fenced and await self.see_everything(held) and await self._take_back_places(taken):
+            is_seen = is_fenced and await self.see_everything(held) and await self._take_back_places(taken, held)
+            if is_seen and await self._take_over_claims(taken, held):
                 return
             await trio.sleep(MAX_PAUSE_SECONDS * self.random.random())
 
@@ -129,15 +132,15 @@ class Takeover:
             fenced |= {pod.uid: pod for pod in victims}
         if fenced:
             log.info("Fenced pods that the last holders of shards may have decided on", extra={"pods": len(fenced)})
-        return await self._fence_all(fenced.values(), taken, takes_back)
+        return await self._fence_all(fenced.values(), self._why(taken), taken.held, takes_back)
 
-    async def _take_back_places(self, taken: Taken) -> bool:
+    async def _take_back_places(self, taken: Taken, held: tuple[HeldShard, ...]) -> bool:
         """Take back the places of the lane's pods on the nodes of these shards; False if the shards were lost before.
 
         Where the last holder had the lane, too, it may have decided on other pods as if they had none: rules that reach
         beyond a node are looked at again when a pod is bound, by whoever sees all that was bound.
         """
-        shards = {one.shard for one in taken.held}
+        shards = {one.shard for one in held}
 
         def takes_back(pod: Pod) -> bool:
             nominated = pod.nominated_node_name
@@ -145,17 +148,31 @@ class Takeover:
             return is_own and self.owned.scope(pod) is not Scope.LOCAL
 
         pods = [pod for pod in self.shown().values() if not pod.node_name and self.has_profile(pod)]
-        return await self._fence_all([pod for pod in pods if takes_back(pod)], taken, takes_back)
+        return await self._fence_all([pod for pod in pods if takes_back(pod)], self._why(taken), held, takes_back)
 
-    async def _fence_all(self, pods: Iterable[Pod], taken: Taken, takes_back: Callable[[Pod], bool]) -> bool:
+    async def _take_over_claims(self, taken: Taken, held: tuple[HeldShard, ...]) -> bool:
+        """See what is allocated to device claims, and fence those that the last lane may still write about."""
+        lane = tuple(one for one in held if one.shard == LANE)
+        if not lane:
+            return True
+        users = {pod.uid for pod in self.shown().values() if pod.node_name}
+        return await self.claims.take_over(
+            self._why(taken) if taken.needs_fence else "", users, lambda: self.elector.are_held(lane)
+        )
+
+    def _why(self, taken: Taken) -> str:
         names = ", ".join(self.elector.lease_name(one.shard) for one in taken.held)
-        why = f"{self.elector.group.replica} took over {names}"
+        return f"{self.elector.group.replica} took over {names}"
+
+    async def _fence_all(
+        self, pods: Iterable[Pod], why: str, tokens: tuple[HeldShard, ...], takes_back: Callable[[Pod], bool]
+    ) -> bool:
         limiter, is_done = trio.CapacityLimiter(MAX_PARALLEL_FENCES), True
 
         async def fence(pod: Pod) -> None:
             nonlocal is_done
             async with limiter:
-                stored = await self.fence(pod, why, taken.held, any_of_them=True, takes_back=takes_back)
+                stored = await self.fence(pod, why, tokens, any_of_them=True, takes_back=takes_back)
                 is_done &= stored is not None
 
         async with trio.open_nursery() as nursery:

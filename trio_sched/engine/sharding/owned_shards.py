@@ -30,6 +30,10 @@ def _no_device(_name: str) -> bool:
     return False
 
 
+def _nothing_under_way() -> bool:
+    return False
+
+
 @define(eq=False, kw_only=True)
 class OwnedShards:
     """What this process may decide; the daemon says which shards it has."""
@@ -46,6 +50,8 @@ class OwnedShards:
     """Pods that are being evicted, by UID → the shard of their node."""
     is_device: Callable[[str], bool] = _no_device
     """Whether an extended resource is devices that claims are made for."""
+    is_giving_back: Callable[[], bool] = _nothing_under_way
+    """Whether claims are being written in the background, for pods whose attempts have ended."""
     confined_profiles: frozenset[str] = frozenset()
     """Profiles with plugins that may judge a node by others, or give away what others could, too."""
     lane_profiles: frozenset[str] = frozenset()
@@ -121,7 +127,9 @@ class OwnedShards:
 
     def is_drained(self, shard: int) -> bool:
         """Whether everything that was decided for *shard* has an end."""
-        return shard not in self.evicting.values() and not any(shard in one.shards for one in self.under_way.values())
+        if shard in self.evicting.values() or (shard == LANE and self.is_giving_back()):
+            return False
+        return not any(shard in one.shards for one in self.under_way.values())
 
     @property
     def acknowledged(self) -> int:

@@ -18,6 +18,8 @@ class Scope(Enum):
     """Its rules judge a node by itself: the holder of the shard of its owner decides, on any node."""
     LANE = "lane"
     """Its rules reach beyond a node: the holder of the lane decides, on any node."""
+    CLAIMS = "claims"
+    """It claims volumes or devices: the holder of the lane gives it these, and decides, on any node."""
     CONFINED = "confined"
     """It needs something that only one process may give away: the holder of the lane decides, on its own nodes."""
 
@@ -50,14 +52,10 @@ def pinned_node(pod: Pod) -> str:
 def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool]) -> Scope:
     """The scope of *pod* among pods with *terms*; *is_device* says which extended resources are devices."""
     spec = pod.spec
-    if (
-        spec.resource_claims
-        or spec.scheduling_group is not None
-        or spec.workload_ref is not None
-        or any(map(_is_given_away, spec.volumes or ()))
-        or _requests_device(pod, is_device)
-    ):
+    if spec.scheduling_group is not None or spec.workload_ref is not None or _requests_device(pod, is_device):
         return Scope.CONFINED
+    if spec.resource_claims or any(map(_is_given_away, spec.volumes or ())):
+        return Scope.CLAIMS
     constraints = spec.topology_spread_constraints or ()
     if any(one.when_unsatisfiable != "ScheduleAnyway" for one in constraints):
         return Scope.LANE

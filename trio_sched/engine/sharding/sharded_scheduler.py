@@ -10,6 +10,7 @@ from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import Scope
+from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
@@ -35,7 +36,7 @@ class ShardedScheduler(Scheduler):
         owned = self.owned
         own = [name for name in node_names if owned.owns_node(name)]
         found = super().dry_run_preemption(pod, state, own, num_candidates, budgets, evictable=evictable)
-        if found.candidates or not owned.decides_on(pod) or owned.scope(pod) is Scope.CONFINED:
+        if found.candidates or not owned.decides_on(pod) or not self._may_evict_elsewhere(pod):
             return found
         others = [name for name in node_names if not owned.owns_node(name)]
         if not others:
@@ -43,3 +44,10 @@ class ShardedScheduler(Scheduler):
         elsewhere = super().dry_run_preemption(pod, state, others, num_candidates, budgets, evictable=evictable)
         statuses = {**found.statuses, **elsewhere.statuses}
         return evolve(elsewhere, statuses=statuses, error=found.error or elsewhere.error)
+
+    def _may_evict_elsewhere(self, pod: Pod) -> bool:
+        """Whether nothing has to be given to *pod* before it can get a place on a node of others."""
+        scope = self.owned.scope(pod)
+        if scope is Scope.CLAIMS:
+            return not pod.spec.resource_claims and first_unseen(pod, self.object_cache) is None
+        return scope is not Scope.CONFINED

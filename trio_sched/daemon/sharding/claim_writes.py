@@ -1,0 +1,55 @@
+"""Writes of plugins where the work is shared: what becomes of one about a device claim is always found out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import trio
+from attrs import frozen
+
+from trio_sched.daemon.plugins.object_writes import ObjectWrites
+from trio_sched.daemon.sharding.claim_fences import FENCED
+from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.engine.sharding.ownership import LANE
+from trio_sched.plugin_api.custom_resources import Watched
+from trio_sched.plugin_api.handle import ApiRequestFailed, ObjectGone, OutcomeUnknown, WriteConflict
+
+log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS: Final = 1.0
+
+
+@frozen(eq=False)
+class ShardedObjectWrites(ObjectWrites):
+    """Gives a claim another version if a write about it got no response: after that it cannot arrive any more."""
+
+    elector: ShardElector
+
+    async def patch(
+        self, kind: Watched, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
+    ) -> Any:
+        """Merge *patch* into an object; see `ObjectWrites.patch`."""
+        try:
+            return await super().patch(kind, name, patch, namespace=namespace, subresource=subresource)
+        except OutcomeUnknown as problem:
+            if kind != "ResourceClaim":
+                raise
+            await self._fence(name, namespace, problem)
+            raise WriteConflict(str(problem)) from problem  # it is read again, which shows whether it has arrived
+
+    async def _fence(self, name: str, namespace: str, problem: OutcomeUnknown) -> None:
+        """Raises OutcomeUnknown: the lane was lost before, and whoever has it then fences the claim."""
+        body = {"metadata": {"annotations": {FENCED: f"a request got no response at {trio.current_time():.6f}"}}}
+        while LANE in self.elector.held:
+            try:
+                await super().patch("ResourceClaim", name, body, namespace=namespace)
+            except ObjectGone:
+                return
+            except ApiRequestFailed as error:
+                log.warning("cannot fence a device claim, retrying: %s", error, extra={"claim": f"{namespace}/{name}"})
+                await trio.sleep(_PAUSE_SECONDS)
+            else:
+                return
+        raise problem
