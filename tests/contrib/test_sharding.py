@@ -38,6 +38,22 @@ NEEDED = [
         "pod-12 is evicted for pod-4, which has or seeks another place",
     ),
     (
+        Protocol(fences_evictions=False),
+        Size(
+            nodes=4,
+            zones=1,
+            replicas=2,
+            pods=60,
+            bursts=3,
+            load_seconds=50,
+            faults=10,
+            stuck=0.35,
+            priorities=4,
+        ),
+        75,
+        "pod-50 is evicted for pod-3, which has or seeks another place",
+    ),
+    (
         Protocol(awaits_old_leases=False),
         Size(nodes=6, zones=1, pods=20, load_seconds=40, faults=0, renumbered=(3,)),
         0,
