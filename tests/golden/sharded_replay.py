@@ -288,30 +288,34 @@ class ShardedReplay:
             return
         feasible = cycle.get("feasible") or ()
         own = [name for name in feasible if decider.owned.owns_node(name)]
-        if feasible and not own:  # it may take a claim from others then
+        passed = self.feasible.get(pod.uid, [])
+        if any(found.node in names and passed == [names] * len(passed) for names in (feasible, own)):
+            agreed = True
+        elif feasible and not own:  # it may take a claim from others then
             agreed = not found.node or decider.owned.owns_node(found.node)
-            yield Comparison("of the lane", agreed, f"expected to be pending, got {found}")
-            return
-        problems = [one for one in self.feasible.get(pod.uid, ()) if one != own]
-        agreed = (found.node in own and not problems) if own else not found.node
-        yield Comparison("of the lane", agreed, f"feasible: expected {own}, got {problems} {found}")
+        else:
+            agreed = not feasible and not found.node
+        yield Comparison("of the lane", agreed, f"feasible: expected {own} of {feasible}, got {passed} {found}")
 
     def _compare_refusal(
         self, pod: Pod, cycle: Mapping[str, Any], found: Outcome, decider: Sharding
     ) -> Iterator[Comparison]:
         post_filter = cycle.get("postFilter") or {}
         candidates = post_filter.get("candidates") or {}
-        own = {name: one for name, one in candidates.items() if decider.owned.owns_node(name)}
-        others = [*candidates, *(post_filter.get("dryRunFailed") or ()), *filter(None, [pod.nominated_node_name])]
+        tried = [*candidates, *(post_filter.get("dryRunFailed") or ()), *filter(None, [pod.nominated_node_name])]
         why = cycle["fitErrorBeforePostFilter"]
-        if own:
-            # Those that are about to go are not evicted again.
-            victims = [(name, {key for key in one["victims"] if not self._is_ending(key)}) for name, one in own.items()]
-            evicted = [(name, found.evicted.get(name, set())) for name in own if not found.evicted.keys() - {name}]
-            agreed = found.message == why and any(one in victims for one in evicted)
+        # Those that are about to go are not evicted again.
+        victims = {
+            name: {key for key in one["victims"] if not self._is_ending(key)} for name, one in candidates.items()
+        }
+        if all(map(decider.owned.owns_node, tried)):
+            victims = {name: victims[name] for name in post_filter.get("tied", ())}
+        evicts = any(found.evicted == ({name: keys} if keys else {}) for name, keys in victims.items())
+        if any(map(decider.owned.owns_node, candidates)):
+            agreed = found.message == why and evicts
             yield Comparison("preemption", agreed, f"evicted: expected one of {victims}, got {found}")
-        elif any(not decider.owned.owns_node(name) for name in others):
-            agreed = found.message.startswith(why) and not found.evicted
+        elif not all(map(decider.owned.owns_node, tried)):
+            agreed = found.message.startswith(why) and (evicts or not found.evicted)
             yield Comparison("refusal without victims of others", agreed, f"refusal: expected {why!r}, got {found}")
         else:
             why = cycle["fitError"]
