@@ -105,7 +105,7 @@ async def run(
     """
     files = ServerFiles.write(folder)
     async with control_plane(assets, files, folder, end_with=signal.SIGKILL) as plane:
-        await write_objects(plane.admin, objects(options.shards))
+        await write_objects(plane.admin, objects())
         return await _Run(plane, folder, options, say).run()
 
 
@@ -122,7 +122,7 @@ class _Run:
 
     def __attrs_post_init__(self) -> None:
         self.random = Random(self.options.seed)
-        self.load = Load(self.plane.admin, Random(self.options.seed), self.options.shards)
+        self.load = Load(self.plane.admin, Random(self.options.seed))
         nodes = {one["metadata"]["name"]: one for one in map(node_manifest, range(NODES))}
         self.checks = Checks(nodes, self.load.deleted.__contains__, self.load.gone)
 

@@ -11,7 +11,6 @@ import msgspec
 import trio
 from attrs import define, field
 
-from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.kube_client.connection import JSON, MERGE_PATCH, KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 
@@ -23,11 +22,12 @@ NODES: Final = 12
 NODE_CPU_MILLI: Final = 4000
 DEVICE_CLASS: Final = "gpu.example.com"
 DEVICES_PER_NODE: Final = 3
+NODES_WITH_DEVICES: Final = 6
 ANCHOR: Final = {"app": "anchor"}
 FILLED: Final = 1.1
 """Pods are deleted above so many times the allocatable CPU: most of the time some find no place."""
-IMPORTANT_SHARE: Final = 0.2
-"""Of the allocatable CPU, at most: there are less important pods on the nodes of every shard."""
+IMPORTANT_SHARE: Final = 0.5
+"""Of the allocatable CPU, at most: there are less important pods to evict."""
 BURST_PODS: Final = (2, 20)
 BURST_SECONDS: Final = (0.2, 2.5)
 """From one burst to the next."""
@@ -46,7 +46,7 @@ _KINDS: Final = {
 """How often each is chosen."""
 
 
-def objects(shards: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def objects() -> Iterator[tuple[str, dict[str, Any]]]:
     """What the cluster has before pods come, with the paths of the collections."""
     # What the default role of kube-scheduler lacks; the leases of the shards have other names than that of the leader.
     rule = {
@@ -67,7 +67,7 @@ def objects(shards: int) -> Iterator[tuple[str, dict[str, Any]]]:
     )
     for number in range(NODES):
         yield "/api/v1/nodes", node_manifest(number)
-    for name in nodes_with_devices(shards):
+    for name in (f"n{number}" for number in range(NODES_WITH_DEVICES)):
         spec = {
             "driver": DEVICE_CLASS,
             "nodeName": name,
@@ -84,12 +84,6 @@ def node_manifest(number: int) -> dict[str, Any]:
     name = f"n{number}"
     labels = {HOST: name, ZONE: f"z{number % 3}"}
     return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts, "capacity": amounts}}
-
-
-def nodes_with_devices(shards: int) -> list[str]:
-    """Those of the lane: pods with claims are not placed elsewhere."""
-    names = (f"n{number}" for number in range(NODES))
-    return [name for name in names if shard_of(name, shards) == LANE]
 
 
 def pod_manifest(name: str, cpu_milli: int, labels: dict[str, str], **spec: Any) -> dict[str, Any]:
@@ -115,7 +109,6 @@ class Load:
 
     client: KubeClient
     random: Random
-    shards: int
     cpu_milli: dict[str, int] = field(factory=dict, init=False)
     """What the pods request that exist, as far as this object has not deleted them."""
     deleted: set[str] = field(factory=set, init=False)
@@ -157,7 +150,7 @@ class Load:
         cpu_milli = self.random.choice([100, 250, 500, 1000, 2000])
         if kind == "device":
             cpu_milli = 10
-            if len(self._claims) >= DEVICES_PER_NODE * len(nodes_with_devices(self.shards)):
+            if len(self._claims) >= DEVICES_PER_NODE * NODES_WITH_DEVICES:
                 return
             self._claims.add(name)
             request = {"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASS}}
