@@ -55,3 +55,11 @@ async def test_a_scheduler_that_shares_nothing_says_so(autojump_clock: MockClock
         assert cluster.scheduler.assembly is not None
         _type, pieces = await cluster.scheduler.assembly.metrics.pages.metrics.render("")
         assert "trio_sched_shard_ready{" not in b"".join(pieces).decode()
+
+
+async def test_what_sharding_adds_is_not_timed_like_a_plugin_of_another_package(autojump_clock: MockClock) -> None:
+    async with replicas_of([node("n", cpu=1)], shards=1, replicas=1) as replicas:
+        assembly = replicas.running[0].assembly
+        assert assembly is not None
+        timed = [hook.plugin for hook in assembly.hook_times.hooks]
+        assert timed == []

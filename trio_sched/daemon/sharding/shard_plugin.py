@@ -57,8 +57,6 @@ class ShardNodes:
 
     name: ClassVar[str] = NAME
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
-    pre_bind_timeout_seconds: ClassVar[int] = 86_400
-    """A proposal has a time limit of its own; after it is over, it is awaited what became of it."""
 
     def __init__(
         self, owned: OwnedShards, elector: ShardElector, proposals: Proposals, objects: ObjectCache, handle: Handle

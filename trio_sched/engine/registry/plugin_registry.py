@@ -48,6 +48,7 @@ PluginClass = type[Any]
 Exclusion = Callable[[str, EntryPoint], str]
 """Says by which flag the plugin of a name and an entry point is excluded; empty if it is not."""
 
+_OWN_MODULES: Final = ("plugins_builtin.", "trio_sched.")
 _MAX_NAME: Final = 200
 _LONGEST_TIMEOUT_SECONDS: Final = 86_400
 _IMPL_MARK = f"{PROJECT}_impl"
@@ -214,8 +215,8 @@ def _where_unreadable() -> str:
 
 
 def is_built_in(plugin: object) -> bool:
-    """Whether it is a plugin of this distribution: its tests check it, so it is not checked at every start."""
-    return inspect.isclass(plugin) and str(plugin.__module__).startswith("plugins_builtin.")
+    """Whether it is a plugin of this distribution: its tests check it, so no start does, and nothing times it."""
+    return inspect.isclass(plugin) and str(plugin.__module__).startswith(_OWN_MODULES)
 
 
 def hooks_of(plugin: PluginClass) -> list[str]:
