@@ -19,8 +19,6 @@ from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import collection_of
 
-OWN_SHARD = 0
-"""The only one that the replica can take."""
 OUTSTANDING_PODS = 200
 """So many pods of its own wait for it, at most."""
 BINDING_PODS = 100
@@ -46,10 +44,15 @@ class OtherReplicas:
     """Waits until something holds, which is asked whenever a pod has been bound."""
     _to_bind: deque[StoredObject] = field(factory=deque, init=False)
 
+    @property
+    def own_shard(self) -> int:
+        """The only one that the replica can take: not the lane, which looks at the rules of all pods."""
+        return self.shards - 1
+
     def hold_shards(self, lease: str = "kube-scheduler", namespace: str = "kube-system") -> None:
         """Create the leases of these shards."""
         for shard in range(self.shards):
-            if shard == OWN_SHARD:
+            if shard == self.own_shard:
                 continue
             metadata = {"name": shard_lease(lease, shard, self.shards), "namespace": namespace}
             now = f"{self.server.state.timestamp()[:-1]}.000000Z"
@@ -65,8 +68,8 @@ class OtherReplicas:
 
     async def create_pods(self, templates: list[StoredObject], count: int) -> int:
         """Create so many pods like *templates*, which run; bind those of other shards; returns how many are not."""
-        store, own = self.server.store, 0
-        nodes = [name for name in store.collection("nodes").objects if shard_of(name, self.shards) != OWN_SHARD]
+        store, own, own_shard = self.server.store, 0, self.own_shard
+        nodes = [name for name in store.collection("nodes").objects if shard_of(name, self.shards) != own_shard]
         places, template = cycle(nodes), cycle([one.fields for one in templates])
         for number in range(count):
             running = next(template)
@@ -75,7 +78,7 @@ class OtherReplicas:
             spec = {**running["spec"], "nodeName": ""}
             fields: Json = {"metadata": metadata, "spec": spec, "status": _PENDING}
             stored = store.create(_PODS, f"default/{name}", fields)
-            if shard_of(uid, self.shards) == OWN_SHARD:
+            if shard_of(uid, self.shards) == own_shard:
                 own += 1
             else:
                 self._to_bind.append(stored)
