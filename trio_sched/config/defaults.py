@@ -34,21 +34,22 @@ class DecodedArguments:
 
 def complete(given: Given, gates: FeatureGates) -> SchedulerConfig:
     """The completed configuration for what is *given*; ``args`` of in-tree plugins are `DecodedArguments`."""
+    standard = SchedulerConfig()
     profiles: tuple[Given, ...] = given.get("profiles") or ({},)
-    enable_profiling = given.get("enableProfiling", True)
+    enable_profiling = given.get("enableProfiling", standard.enable_profiling)
     return SchedulerConfig(
-        parallelism=given.get("parallelism", 16),
+        parallelism=given.get("parallelism", standard.parallelism),
         leader_election=_leader_election(given.get("leaderElection", {})),
         client_connection=_client_connection(given.get("clientConnection", {})),
         enable_profiling=enable_profiling,
         enable_contention_profiling=given.get("enableContentionProfiling", enable_profiling),
-        percentage_of_nodes_to_score=given.get("percentageOfNodesToScore", 0),
-        pod_initial_backoff_seconds=given.get("podInitialBackoffSeconds", 1),
-        pod_max_backoff_seconds=given.get("podMaxBackoffSeconds", 10),
+        percentage_of_nodes_to_score=given.get("percentageOfNodesToScore", standard.percentage_of_nodes_to_score),
+        pod_initial_backoff_seconds=given.get("podInitialBackoffSeconds", standard.pod_initial_backoff_seconds),
+        pod_max_backoff_seconds=given.get("podMaxBackoffSeconds", standard.pod_max_backoff_seconds),
         profiles=tuple(_profile(profile, gates, alone=len(profiles) == 1) for profile in profiles),
         extenders=tuple(map(_extender, given.get("extenders") or ())),
-        delay_cache_until_active=given.get("delayCacheUntilActive", False),
-        explain_in_condition=given.get("explainInCondition", False),
+        delay_cache_until_active=given.get("delayCacheUntilActive", standard.delay_cache_until_active),
+        explain_in_condition=given.get("explainInCondition", standard.explain_in_condition),
         sharding=None if given.get("sharding") is None else Sharding(shards=given["sharding"].get("shards", 0)),
     )
 
