@@ -135,11 +135,13 @@ class Takeover:
         return await self._fence_all(fenced.values(), self._why(taken), taken.held, takes_back)
 
     async def _take_back_places(self, taken: Taken, held: tuple[HeldShard, ...]) -> bool:
-        """Take back the places of the lane's pods on the nodes of these shards; False if the shards were lost before.
+        """Take back the places of the lane's pods on nodes of released shards; False if these were lost before.
 
-        Where the last holder had the lane, too, it may have decided on other pods as if they had none: rules that reach
-        beyond a node are looked at again when a pod is bound, by whoever sees all that was bound.
+        Where the last holder had the lane, too, it may be binding other pods, elsewhere, as if they had none. When a
+        shard was not released, such binds are fenced.
         """
+        if taken.needs_fence:
+            return True
         shards = {one.shard for one in held}
 
         def takes_back(pod: Pod) -> bool:
