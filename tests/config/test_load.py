@@ -223,8 +223,10 @@ def test_sharding_is_off_unless_the_file_says_how_many_shards_there_are() -> Non
             "namespace are those of the leases of shards",
         ),
         (
-            "sharding: {shards: 2}\nextenders: [{urlPrefix: 'http://x', filterVerb: f, weight: 1}]",
-            "extenders: Invalid value: 1: sharding does not work with extenders yet; remove one of both",
+            "sharding: {shards: 2}\n"
+            "extenders: [{urlPrefix: 'http://x', filterVerb: f}, {urlPrefix: 'http://y', bindVerb: b}]",
+            'extenders[1].bindVerb: Invalid value: "b": must be empty with sharding, as an extender would bind pods '
+            "without naming their version",
         ),
         (
             "sharding: {shards: 2}\ndelayCacheUntilActive: true",

@@ -66,10 +66,10 @@ def _sharding(config: SchedulerConfig, sharding: Sharding, gates: FeatureGates) 
     if not config.leader_election.leader_elect:
         detail = "must be true with sharding: its times, its name and its namespace are those of the leases of shards"
         yield invalid("leaderElection.leaderElect", False, detail)
-    if config.extenders:
-        yield invalid(
-            "extenders", len(config.extenders), "sharding does not work with extenders yet; remove one of both"
-        )
+    for i, extender in enumerate(config.extenders):
+        if extender.bind_verb:
+            detail = "must be empty with sharding, as an extender would bind pods without naming their version"
+            yield invalid(f"extenders[{i}].bindVerb", extender.bind_verb, detail)
     if config.delay_cache_until_active:
         yield invalid("delayCacheUntilActive", True, "must be false with sharding, as every replica is active")
     if gates.features.generic_workload:

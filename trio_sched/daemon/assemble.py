@@ -171,6 +171,7 @@ def assemble(
             preemption=preemption_executor,
             object_waits=object_waits,
             jobs=plugin_jobs,
+            extenders=extenders,
             served=served,
             metrics=metrics,
             wall_clock=wall_clock,

@@ -64,9 +64,9 @@ def held_of(process: SchedulerProcess) -> list[int]:
 
 @asynccontextmanager
 async def replicas_of(
-    nodes: Iterable[Node], *, shards: int, replicas: int, **details: Any
+    nodes: Iterable[Node], *, shards: int, replicas: int, more_config: str = "", **details: Any
 ) -> AsyncGenerator[Replicas, None]:
-    config = HEAD + f"sharding: {{shards: {shards}}}\n"
+    config = HEAD + f"sharding: {{shards: {shards}}}\n" + more_config
     details = {"kubelets": False, **details}
     async with virtual_cluster(nodes=nodes, config=config, leader_elect=True, scheduler=False, **details) as cluster:
         found = Replicas(cluster, Ledger(cluster))

@@ -43,7 +43,7 @@ WEIGHT: Final = 1 << 20
 """An own node that fits is better than any other, whatever other plugins say of them."""
 POINTS: Final = ("filter", "score", "reserve", "pre_bind", "post_filter")
 _OTHERS: Final = (
-    "node(s) belonged to shards of other replicas, where pods with such requests or plugins are not placed",
+    "node(s) belonged to shards of other replicas, where pods with such requests, plugins or extenders are not placed",
     "node(s) were not the one that another replica has nominated the pod to",
     "node(s) belonged to a shard whose holder did not answer or had refused the pod",
     "node(s) have to wait until it is seen that volumes or devices were given to the pod",

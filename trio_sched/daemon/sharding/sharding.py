@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from attrs import define, field
@@ -40,6 +40,9 @@ from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandle
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.extenders.extenders import Extenders  # only where there are some
 
 _OF_CLASSES: Final = "deviceclass.resource.kubernetes.io/"
 
@@ -174,6 +177,7 @@ def build_sharding(
     preemption: ShardedPreemptionExecutor,
     object_waits: ObjectWaits,
     jobs: PluginJobs,
+    extenders: Extenders | None,
     served: ServedVersions,
     metrics: MetricRecorder,
     wall_clock: Callable[[], datetime],
@@ -191,6 +195,7 @@ def build_sharding(
         preemption: evicts pods.
         object_waits: waits for changes of pods.
         jobs: runs what is done beside.
+        extenders: what else takes part in decisions; None: nothing.
         served: the versions of kinds that the API server serves.
         metrics: counts.
         wall_clock: returns the time of day.
@@ -240,6 +245,8 @@ def build_sharding(
     preemption.proposals = proposals
     elector.takes_over, elector.look = takeover, proposals.look
     agreement.takes_over = takeover
+    if extenders is not None:
+        owned.is_extended = extenders.is_interested
     owned.is_giving_back = lambda: not jobs.is_idle("DynamicResources")
     owned.is_device = _device_names(scheduler.object_cache, settings.gates.features.dra_extended_resource)
 

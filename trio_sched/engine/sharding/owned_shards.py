@@ -30,6 +30,10 @@ def _no_device(_name: str) -> bool:
     return False
 
 
+def _by_plugins_alone(_pod: Pod) -> bool:
+    return False
+
+
 def _nothing_under_way() -> bool:
     return False
 
@@ -50,6 +54,8 @@ class OwnedShards:
     """Pods that are being evicted, by UID → the shard of their node."""
     is_device: Callable[[str], bool] = _no_device
     """Whether an extended resource is devices that claims are made for."""
+    is_extended: Callable[[Pod], bool] = _by_plugins_alone
+    """Whether extenders take part in the decision on a pod."""
     is_giving_back: Callable[[], bool] = _nothing_under_way
     """Whether claims are being written in the background, for pods whose attempts have ended."""
     confined_profiles: frozenset[str] = frozenset()
@@ -72,7 +78,7 @@ class OwnedShards:
     def scope(self, pod: Pod) -> Scope:
         """Who decides on *pod*, and where it may go."""
         name = pod.spec.scheduler_name
-        if name in self.confined_profiles:
+        if name in self.confined_profiles or self.is_extended(pod):
             return Scope.CONFINED
         found = scope_of(pod, self.terms, self.is_device)
         return Scope.LANE if found is Scope.LOCAL and name in self.lane_profiles else found
