@@ -224,3 +224,13 @@ async def test_a_claim_gets_another_version_if_nothing_tells_what_became_of_its_
         later, wrong = stored.version, ledger.wrong
         assert (later, wrong) == (version, [])
         network.cancel_scope.cancel()
+
+
+async def test_whoever_must_not_list_claims_gets_the_lane_all_the_same(autojump_clock: MockClock) -> None:
+    async with replicas_of(NODES, shards=2, replicas=2) as replicas:
+        cluster = replicas.cluster
+        cluster.api.faults.fail_next(1000, verb="list", resource="resourceclaims", code=403, reason="Forbidden")
+        await replicas.owner(LANE).stop()
+        await trio.sleep(SETTLED_SECONDS)
+        ready = replicas.ready()
+        assert ready == [[0, 1]]

@@ -12,10 +12,11 @@ from attrs import define, field
 from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.engine.object_cache import ObjectCache
+from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding.decoding import Page
-from trio_sched.kube_client.errors import KubeClientError, NotFound
+from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.copies import encode
@@ -28,6 +29,7 @@ FENCED: Final = "trio-sched.dev/fenced"
 _KIND: Final = "ResourceClaim"
 _MAX_PARALLEL: Final = 16
 _LOOK_SECONDS: Final = 0.5
+_PAUSE_SECONDS: Final = 2.0
 
 
 @define(eq=False, kw_only=True)
@@ -66,7 +68,7 @@ class ClaimFences:
                     await self.object_waits.wait(_KIND, "", "", _LOOK_SECONDS)
             except KubeClientError as problem:
                 log.warning("cannot list or fence the device claims, retrying: %s", problem)
-                await trio.sleep(_LOOK_SECONDS)
+                await trio.sleep(_PAUSE_SECONDS)
         return False
 
     async def _list(self) -> list[ResourceClaim]:
@@ -82,7 +84,7 @@ class ClaimFences:
 
         try:
             await self.served.use(_claim_kind(), list_in)
-        except NotFound:  # no version of the kind is served
+        except (NotFound, Forbidden):  # the watch shows none, and none can be allocated
             return []
         return claims
 
@@ -94,7 +96,7 @@ class ClaimFences:
             async with limiter:
                 try:
                     await self._touch(claim, why)
-                except NotFound:
+                except (NotFound, Forbidden):  # who must not patch claims allocates none
                     return
                 except KubeClientError as problem:
                     problems.append(problem)
@@ -118,7 +120,7 @@ class ClaimFences:
         shown: ResourceClaim | None = self.objects.get(_KIND, claim.name, claim.namespace)
         if shown is None or shown.metadata.uid != claim.metadata.uid:
             return False
-        return int(shown.metadata.resource_version or 0) >= int(claim.metadata.resource_version or 0)
+        return revision_of(shown) >= revision_of(claim)
 
 
 def _claim_kind() -> Kind[ResourceClaim]:

@@ -65,7 +65,8 @@ class ShardedFailureHandler(FailureHandler):
         if info.uid in self.places().elsewhere:
             self._drop(info, outcome, assumed_pod)
         elif self.owned.decides_on(info.pod):
-            if elsewhere is not None and elsewhere == outcome.nominated_node_name and known is not None:
+            is_on_node = self.scheduler.cache.get(info.uid) is not None
+            if known is not None and not is_on_node and elsewhere and elsewhere == outcome.nominated_node_name:
                 self._propose(info, known, elsewhere)
                 return
             super().handle(info, outcome, assumed_pod=assumed_pod)

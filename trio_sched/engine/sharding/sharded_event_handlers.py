@@ -10,6 +10,7 @@ from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.queue.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.objects.changes import Change
+from trio_sched.objects.metadata import NamespacedObject
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
 
@@ -157,7 +158,7 @@ class ShardedEventHandlers(EventHandlers):
             self.place_lost(pod, node_name)
 
 
-def revision_of(pod: Pod) -> int:
-    """The revision of the API server at which *pod* got this version; 0 if its text is no number."""
-    text = pod.metadata.resource_version
+def revision_of(one: NamespacedObject) -> int:
+    """The revision of the API server at which an object got this version; 0 if its text is no number."""
+    text = one.metadata.resource_version
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
