@@ -340,3 +340,28 @@ async def test_a_replica_that_must_not_write_any_more_decides_on_nothing_until_i
         ready = ready_of(process)
         assert ready == [LANE]
         assert cluster.pod("low").metadata.deletion_timestamp is not None
+
+
+async def test_of_two_pods_that_are_nominated_to_the_same_place_at_the_same_time_one_gets_it(
+    autojump_clock: MockClock,
+) -> None:
+    there = next(f"n{number}" for number in range(99) if shard_of(f"n{number}", 3) == 2)
+    async with late([node(there, cpu=1)], shards=3, replicas=3) as replicas:
+        cluster, owner = replicas.cluster, replicas.owner(2)
+        by_shard: dict[int, Pod] = {}
+        while not {0, 1} <= by_shard.keys():
+            one = await cluster.create(pod(f"p{len(cluster.pods())}", cpu=1, gates=["wait"]))
+            by_shard.setdefault(shard_of(cluster.pod(one.name).uid, 3), one)
+        await trio.sleep(1)
+        link = replicas.link(owner)
+        link.is_behind = True
+        for shard in (0, 1):
+            await cluster.patch(by_shard[shard], {"spec": {"schedulingGates": None}})
+        await trio.sleep(2)
+        nominated = [cluster.pod(by_shard[shard].name).nominated_node_name for shard in (0, 1)]
+        assert nominated == [there, there]
+        link.is_behind = False
+        link.caught_up.set()
+        await trio.sleep(1)
+        bound = [cluster.pod(by_shard[shard].name).node_name for shard in (0, 1)]
+        assert sorted(bound) == ["", there]

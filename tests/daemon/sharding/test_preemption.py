@@ -227,3 +227,30 @@ async def test_whoever_gets_a_shard_takes_back_the_places_of_the_lane_there(auto
         cluster.assert_scheduled("a", on=NAMES[1])
         victims = list(evictions.victims)
         assert victims == ["low"]
+
+
+async def test_nothing_is_evicted_while_others_with_room_may_still_answer_and_no_longer(
+    autojump_clock: MockClock,
+) -> None:
+    async with (
+        trio.open_nursery() as network,
+        replicas_of([node(name, cpu=4) for name in NAMES], shards=2, replicas=0, kubelets=True) as replicas,
+    ):
+        cluster, evictions = replicas.cluster, Evictions(replicas.cluster)
+        links = [await start_behind_lossy_network(cluster, network, f"r{n}", Random(0), 0.0) for n in range(2)]
+        await trio.sleep(SETTLED_SECONDS)
+        await cluster.create(pod("low", cpu=4, node_selector={HOST: NAMES[0]}))
+        await trio.sleep(2)
+        for process, link in links:
+            link.is_behind = 1 in sharding_of(process).owned.ready  # it renews its leases, and sees nothing
+        high = await create_decided_by(cluster, 0, cpu=2, priority=10)
+        await trio.sleep(25)
+        victims = list(evictions.victims)
+        assert victims == []
+        await trio.sleep(30)
+        cluster.assert_scheduled(high.name, on=NAMES[0])
+        victims = list(evictions.victims)
+        assert victims == ["low"]
+        for _process, link in links:
+            link.caught_up.set()
+        network.cancel_scope.cancel()

@@ -42,6 +42,9 @@ ANSWER_SECONDS: Final = 5.0
 """How long the owner of a node may take; after that nothing is proposed to it for as long again."""
 AVOID_SECONDS: Final = 15.0
 """How long a node is avoided for a pod that its owner has refused."""
+SILENT_SECONDS: Final = 30.0
+"""So long others may be silent before pods are evicted although there may be room on their nodes; shards of dead ones
+are taken within this time."""
 PLACE_IS_KEPT: Final = unschedulable("the owner of the node keeps the place for the pod")
 """The answer of the owner of a node who evicts others for a pod."""
 
@@ -71,8 +74,14 @@ class Proposals:
     """How this process answered those of others, where it refused."""
     slow: dict[int, float] = field(factory=dict, init=False)
     """Shards that did not answer → until when nothing is proposed to them."""
+    _silent_since: dict[int, float] = field(factory=dict, init=False)
+    """Shards that have not answered since → when that began."""
     _avoided: dict[str, tuple[str, dict[str, float]]] = field(factory=dict, init=False)
     """Pods by UID → namespace and name, and the nodes that have refused them → until when."""
+
+    def awaited(self, now: float) -> list[int]:
+        """The shards that do not answer now, and may soon."""
+        return sorted(shard for shard in self.slow if now < self._silent_since.get(shard, 0.0) + SILENT_SECONDS)
 
     def avoided(self, uid: str) -> frozenset[str]:
         """The nodes that are not to be tried for a pod."""
@@ -151,11 +160,14 @@ class Proposals:
             if shown is not None and revision_of(shown) >= revision_of(pod):
                 if shown.uid != pod.uid:
                     raise PodHasChanged("the pod was deleted and created again")
+                is_kept = shown.nominated_node_name == node_name and is_reserved(shown)
+                if shown.node_name or is_kept or shown.nominated_node_name != node_name:
+                    self._silent_since.pop(self.owned.of_node(node_name), None)
                 if shown.node_name:
                     return self._is_bound(shown, node_name)
                 if shown.nominated_node_name != node_name:
                     return self._refused(shown, node_name)
-                if is_reserved(shown):
+                if is_kept:
                     self.results["reserved"] += 1
                     return PLACE_IS_KEPT
             elif shown is None and self.owned.seen >= revision_of(pod):
@@ -188,7 +200,9 @@ class Proposals:
         if stored.nominated_node_name == node_name and is_reserved(stored):  # it was a moment faster
             return await self._wait_for_answer(stored, node_name, tokens)
         self.results["timeout"] += 1
-        self.slow[shard] = trio.current_time() + ANSWER_SECONDS
+        now = trio.current_time()
+        self.slow[shard] = now + ANSWER_SECONDS
+        self._silent_since.setdefault(shard, now)
         self.changed()
         return unschedulable(why)
 

@@ -109,8 +109,9 @@ class ShardNodes:
             if tokens is None or not self.elector.may_write(tokens):
                 self.handle.retry_after(pod, _RETRY_SECONDS)
                 return PostFilterResult(unresolvable("claims are not taken back while the lease is not renewed"))
-        if self.proposals.slow and self.owned.scope(pod) is not Scope.CONFINED:
-            shards = ", ".join(map(str, sorted(self.proposals.slow)))
+        awaited = self.proposals.awaited(self.handle.now())
+        if awaited and self.owned.scope(pod) is not Scope.CONFINED:
+            shards = ", ".join(map(str, awaited))
             return PostFilterResult(unresolvable(f"nothing is evicted while nobody answers for these shards: {shards}"))
         return None
 

@@ -81,6 +81,8 @@ class ShardedFailureHandler(FailureHandler):
                 self.jobs.submit(CLAIMS, info.pod.scheduler_name, partial(self._try_once_seen, known))
         else:
             self._drop(info, outcome, assumed_pod)
+            # From now on, and not only when that is written: others that want the place would be refused because of it.
+            self.scheduler.queue.nominator.delete(info.uid)
             if known is not None and known.nominated_node_name:
                 self._submit(info, partial(self.proposals.refuse, known, known.nominated_node_name, outcome.message))
 
