@@ -90,3 +90,13 @@ def test_it_is_said_if_nothing_is_shared(server: ApiServer, capsys: Capture, tmp
     code, _out, err = shown(capsys, tmp_path, server)
     assert code == ExitCode.FAILURE
     assert "is held by somebody, which shares no work" in err
+
+
+def test_a_pod_that_the_same_replica_decides_on_and_evicts_others_for_waits_for_nobody_else(
+    server: ApiServer, capsys: Capture, tmp_path: Path
+) -> None:
+    fill(server)
+    leases = "leases.coordination.k8s.io"
+    store(server, leases, "kube-system/kube-scheduler-shard-1-of-2", lease("kube-scheduler-shard-1-of-2", "a"))
+    _code, out, _err = shown(capsys, tmp_path, server, "-o", "json")
+    assert [one["nominated"] for one in json.loads(out)["shards"]] == [[], []]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -117,31 +118,34 @@ async def read_shards(
     waiting = [pod for pod in pods if not pod.node_name and pod.scheduler_name in scheduler_names]
     pending = Counter(map(owned.decider, waiting))
     states: list[ShardState] = []
-    for shard in range(shards):
-        found = stored.get(shard_lease(lease, shard, shards))
+    of_shards = [stored.get(shard_lease(lease, shard, shards)) for shard in range(shards)]
+    holders = ["" if one is None else one.lease.spec.holder_identity or "" for one in of_shards]
+    for shard, found in enumerate(of_shards):
         renewed = None if found is None else found.lease.spec.renew_time
         moment = None if renewed is None else parse_time(renewed)
         states.append(
             ShardState(
                 shard=shard,
-                holder="" if found is None else found.lease.spec.holder_identity or "",
+                holder=holders[shard],
                 renewed_seconds=None if moment is None else round(now.timestamp() - moment, 1),
                 nodes=of_nodes[shard],
                 pods=on_nodes[shard],
                 pending=pending[shard],
-                nominated=_nominated(waiting, owned, shard),
+                nominated=_nominated(waiting, owned, shard, holders),
             )
         )
     return ShardReport(lease=f"{namespace}/{lease}", replicas=tuple(sorted(replicas_of(group))), shards=tuple(states))
 
 
-def _nominated(waiting: list[Pod], owned: OwnedShards, shard: int) -> tuple[str, ...]:
-    found = (
-        pod.key
-        for pod in waiting
-        if pod.nominated_node_name and owned.of_node(pod.nominated_node_name) == shard and owned.decider(pod) != shard
-    )
-    return tuple(sorted(found)[:_MAX_NAMES])
+def _nominated(waiting: list[Pod], owned: OwnedShards, shard: int, holders: Sequence[str]) -> tuple[str, ...]:
+    """Pods of others that are nominated to a node of *shard*: not those that its own holder evicts others for."""
+
+    def is_asked_for(pod: Pod) -> bool:
+        name, decider = pod.nominated_node_name, owned.decider(pod)
+        is_there = bool(name) and owned.of_node(name) == shard
+        return is_there and decider != shard and not (holders[decider] and holders[decider] == holders[shard])
+
+    return tuple(sorted(pod.key for pod in waiting if is_asked_for(pod))[:_MAX_NAMES])
 
 
 async def _all(client: KubeClient, kind: Kind[T]) -> list[T]:
