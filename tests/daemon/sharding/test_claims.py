@@ -11,6 +11,7 @@ from sharded_replicas import SETTLED_SECONDS, replicas_of, sharding_of
 from trio.testing import MockClock
 
 from trio_sched.engine.sharding.ownership import LANE, shard_of
+from trio_sched.simulator import VolumePace
 from trio_sched.testing import (
     device,
     device_class,
@@ -88,6 +89,21 @@ async def test_the_lane_has_volumes_bound_for_nodes_of_others(is_provisioned: bo
         assert elsewhere == 1
 
 
+async def test_the_owner_of_a_node_keeps_the_room_while_a_volume_is_made(autojump_clock: MockClock) -> None:
+    async with replicas_of(NODES, shards=2, replicas=2, volumes=VolumePace(provision_seconds=20.0)) as replicas:
+        cluster = replicas.cluster
+        await cluster.create(storage_class(topologies={HOST: [OTHER]}))
+        await cluster.create(persistent_volume_claim("a"))
+        await cluster.create(pod("a", cpu=4, volumes=["a"]))
+        await trio.sleep(2)
+        for number in range(4):  # of random UIDs, so that each replica decides on some
+            await cluster.create(pod(f"rival-{number}", cpu=4, node_selector={HOST: OTHER}))
+        await cluster.settle()
+        cluster.assert_scheduled("a", on=OTHER)
+        nominated = {one.nominated_node_name for one in cluster.pods()}
+        assert nominated == {""}
+
+
 async def test_devices_are_taken_back_from_a_pod_that_the_owner_of_the_node_has_no_room_for(
     autojump_clock: MockClock,
 ) -> None:
@@ -159,9 +175,11 @@ async def test_an_allocation_of_a_dead_lane_that_arrives_late_fails_once_another
         network.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("last", range(1, 5))
+@pytest.mark.parametrize(
+    ("last", "has_device"), [(1, True), (2, True), (3, True), (4, True), (1, False), (2, False), (3, False)]
+)
 async def test_a_replica_that_dies_after_any_of_its_writes_leaves_nothing_half_done(
-    last: int, autojump_clock: MockClock
+    last: int, has_device: bool, autojump_clock: MockClock
 ) -> None:
     deadline = Deadline()
     async with trio.open_nursery() as network, replicas_of(NODES, shards=2, replicas=0) as replicas:
@@ -170,8 +188,14 @@ async def test_a_replica_that_dies_after_any_of_its_writes_leaves_nothing_half_d
             await start_with_deadline(cluster, network, deadline)
         await trio.sleep(SETTLED_SECONDS)
         await create_devices(cluster)
+        await cluster.create(storage_class(topologies={HOST: [OTHER]}))
+        if not has_device:
+            await cluster.create(persistent_volume_claim("a"))
         deadline.last = last
-        await create_with_claim(cluster, "a")
+        if has_device:
+            await create_with_claim(cluster, "a")
+        else:
+            await cluster.create(pod("a", cpu=1, volumes=["a"]))
         await trio.sleep(15)
         dead = deadline.dead
         if dead is None:
@@ -234,3 +258,31 @@ async def test_whoever_must_not_list_claims_gets_the_lane_all_the_same(autojump_
         await trio.sleep(SETTLED_SECONDS)
         ready = replicas.ready()
         assert ready == [[0, 1]]
+
+
+async def test_whoever_gets_the_lane_waits_until_it_has_seen_what_was_allocated(autojump_clock: MockClock) -> None:
+    async with trio.open_nursery() as network, replicas_of(NODES, shards=2, replicas=0) as replicas:
+        cluster, ledger = replicas.cluster, DeviceLedger(replicas.cluster)
+        heir, link = await start_two(cluster, network, 1)
+        former = next(process for process in cluster.schedulers if process is not heir)
+        await create_devices(cluster)
+        await cluster.create(resource_claim("b"))
+        await trio.sleep(1)
+        link.is_behind, link.behind = True, b"resourceclaims"
+        await cluster.create(resource_slice(OWN, device("gpu-0")))
+        await cluster.create(resource_claim("a"))
+        await cluster.create(pod("a", cpu=1, claims=["a"]))  # a node of the lane has a device, too
+        await trio.sleep(2)
+        cluster.assert_scheduled("a", on=OWN)
+        await former.stop()
+        await trio.sleep(10)
+        ready = sorted(sharding_of(heir).owned.ready)
+        assert ready == [1]
+        link.is_behind = False
+        link.caught_up.set()
+        await cluster.create(pod("b", cpu=1, claims=["b"]))
+        await trio.sleep(SETTLED_SECONDS)
+        ready, wrong = sorted(sharding_of(heir).owned.ready), ledger.wrong
+        assert (ready, wrong) == ([0, 1], [])
+        cluster.assert_scheduled("b", on=OTHER)
+        network.cancel_scope.cancel()

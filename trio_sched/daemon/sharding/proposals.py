@@ -120,6 +120,19 @@ class Proposals:
         """The same; the owner may evict others for it. `PLACE_IS_KEPT` if it keeps the place until these are gone."""
         return await self._propose(pod, node_name, MAY_PREEMPT)
 
+    async def announce(self, pod: Pod, node_name: str) -> Status | None:
+        """Nominate *pod* to a node of another process, which keeps the room for it until its volumes are bound."""
+        under_way = self.owned.under_way.get(pod.uid)
+        tokens = None if under_way is None else under_way.tokens
+        if tokens is None:
+            return failure(NoLongerOwn())
+        try:
+            await self.status_writer.withdraw(pod.uid)
+            await self._nominate(pod, node_name, "", tokens)
+        except (KubeClientError, NoLongerOwn, PodHasChanged) as problem:
+            return failure(problem)
+        return None
+
     async def _propose(self, pod: Pod, node_name: str, note: str) -> Status | None:
         """None if the pod was bound there; otherwise why not."""
         under_way = self.owned.under_way.get(pod.uid)

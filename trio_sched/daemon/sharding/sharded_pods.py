@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
@@ -75,7 +75,8 @@ class ShardedFailureHandler(FailureHandler):
         elif known is not None and self._is_kept(known, outcome):
             super().handle(info, outcome, assumed_pod=assumed_pod)
         elif known is not None and self.owned.is_proposed(known) and self._unseen(known) is not None:
-            self.scheduler.requeue(info, outcome, known, now=trio.current_time(), assumed_pod=assumed_pod)
+            waits = evolve(outcome, nominated_node_name=None)  # it goes on to count on its node
+            self.scheduler.requeue(info, waits, known, now=trio.current_time(), assumed_pod=assumed_pod)
             if info.uid not in self._unseen_of:
                 self._unseen_of.add(info.uid)
                 self.jobs.submit(CLAIMS, info.pod.scheduler_name, partial(self._try_once_seen, known))
@@ -156,8 +157,20 @@ class ShardedBindingCycle(BindingCycle):
     proposals: Proposals
 
     async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
+        pod, node_name = info.pod, placed.node_name
         with self._permitting(info):  # volumes and devices are given away by the lane, as long as it is held
+            if not self.owned.owns_node(node_name) and self._awaits_volumes(pod):
+                problem = await self.proposals.announce(pod, node_name)
+                if problem is not None:
+                    return problem
             return await super()._pre_bind(info, placed, plan)
+
+    def _awaits_volumes(self, pod: Pod) -> bool:
+        """Whether volumes have to be bound for *pod*, which can take minutes, and no devices allocated.
+
+        An allocation can be taken back: who saw an earlier one would take the pod for complete if it were nominated.
+        """
+        return not pod.spec.resource_claims and first_unseen(pod, self.scheduler.object_cache) is not None
 
     def _fail(self, info: QueuedPodInfo, placed: ScheduleResult, outcome: SchedulingFailure) -> None:
         with self._permitting(info):
