@@ -12,7 +12,7 @@ from trio_sched.objects.changes import Change
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
-from trio_sched.recording.pod_patch import patch_of
+from trio_sched.recording.pod_patch import has_other_status_only, patch_of
 from trio_sched.recording.pod_templates import PodTemplates
 from trio_sched.recording.records import PATCHED
 from trio_sched.recording.redaction import Redaction, identity_of
@@ -45,20 +45,27 @@ class ObjectEncoder:
         Those of nodes and of pods on nodes are left out that have changed nothing that is read, as most do: heartbeats,
         restarts, readiness.
         """
-        encoded = [self._encode_change(kind, change) for change in changes]
-        return [one for one in encoded if one is not None]
+        return [
+            self._encode_change(kind, change)
+            for change in changes
+            if change.type != "MODIFIED" or not self._is_unread(change.old, change.new)
+        ]
 
-    def _encode_change(self, kind: Watched, change: Change[Any]) -> tuple[str, Any] | None:
+    def _is_unread(self, old: Any, new: Any) -> bool:
+        """Whether *new* differs from *old* in nothing that is read."""
+        if isinstance(new, Pod):
+            if not isinstance(old, Pod) or not new.spec.node_name:
+                return False
+            return has_other_status_only(old, new) and not self.redaction.is_read(new.status, old.status)
+        return isinstance(new, Node) and isinstance(old, Node) and _has_other_version_only(old, new)
+
+    def _encode_change(self, kind: Watched, change: Change[Any]) -> tuple[str, Any]:
         old, new = change.old, change.new
         if isinstance(new, Pod) and isinstance(old, Pod) and change.type == "MODIFIED":
             patch = patch_of(old, new)
-            if patch.is_of_status and new.spec.node_name and not self.redaction.is_read(patch.status, old.status):
-                return None
             if patch.metadata is not None:
                 patch = structs.replace(patch, metadata=self.redaction.redact_metadata(patch.metadata))
             return PATCHED, patch
-        if isinstance(new, Node) and isinstance(old, Node) and _has_other_version_only(old, new):
-            return None
         if change.type == "DELETED":
             return "DELETED", identity_of(change.subject)
         return change.type, self.encode(kind, new)

@@ -20,10 +20,12 @@ class PodPatch(Struct, frozen=True, gc=False, array_like=True):
     """The node, if nothing else of *spec* has changed."""
     status: PodStatus | None = None
 
-    @property
-    def is_of_status(self) -> bool:
-        """Whether nothing but the status has changed, or nothing at all but the version."""
-        return self.metadata is None and self.spec is None and not self.node
+
+def has_other_status_only(old: Pod, new: Pod) -> bool:
+    """Whether nothing but the status differs, or nothing at all but the version."""
+    if new.spec is not old.spec and new.spec != old.spec:
+        return False
+    return bool(structs.replace(old.metadata, resource_version=new.metadata.resource_version) == new.metadata)
 
 
 def patch_of(old: Pod, new: Pod) -> PodPatch:

@@ -103,13 +103,16 @@ class Redaction:
         }
         return structs.replace(metadata, annotations=kept or None)
 
-    def is_read(self, new: PodStatus | None, old: PodStatus) -> bool:
-        """Whether a decision can depend on how *new* differs, the status of a pod on a node; None: it does not."""
-        if new is None:
+    def is_read(self, new: PodStatus, old: PodStatus) -> bool:
+        """Whether a decision can depend on how *new* differs, the status of a pod on a node."""
+        if new is old:
             return False
-        if self.reads_all_conditions or _read_conditions(new) != _read_conditions(old):
+        if self.reads_all_conditions:
+            return new != old
+        conditions = old.conditions
+        if new.conditions is not conditions and _read_conditions(new) != _read_conditions(old):
             return True
-        return structs.replace(new, conditions=old.conditions) != old
+        return structs.replace(new, conditions=conditions) != old
 
     def _without_annotations(self, one: Any) -> Any:
         return structs.replace(one, metadata=self.redact_metadata(one.metadata))

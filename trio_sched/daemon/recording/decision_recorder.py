@@ -49,6 +49,8 @@ MAX_NOTES: Final = 200_000
 """So many notes wait for the thread at most."""
 MAX_NOTED_BYTES: Final = 1 << 26
 """So many bytes of them."""
+_WAITING: Final = 64
+"""So many deliveries of changes of pods wait for each other."""
 _CLOSE_SECONDS: Final = 10.0
 """How long the end waits until everything is written."""
 
@@ -144,7 +146,7 @@ class DecisionRecorder:
         if self._held is not None:
             self._release()
         self._changes.append((now, changes))
-        if len(self._changes) >= PART or len(changes) >= PART:
+        if len(self._changes) >= _WAITING or len(changes) >= PART:
             self._encode_changes()
 
     def _encode_changes(self) -> None:
