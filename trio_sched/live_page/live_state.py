@@ -12,6 +12,7 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.live_page.causes import Causes
 from trio_sched.live_page.node_rows import CORDONED, NOT_READY, NodeRows
 from trio_sched.live_page.pending_rows import GANG_PLUGIN, PendingRows
+from trio_sched.live_page.shared_work import ShardEntries, SharedWork
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.vocabulary import CPU_ROW, MEMORY_ROW
 
@@ -36,6 +37,8 @@ class LiveSource:
     """The pods that wait on permit, by UID."""
     facts: Callable[[], dict[str, Any]]
     """Returns the entries of the summary that are not read from the scheduler."""
+    shared_work: SharedWork | None = None
+    """None: the scheduler shares its work with no others."""
 
 
 @define(eq=False)
@@ -51,10 +54,14 @@ class LiveState:
     nodes: NodeRows = field(init=False)
     pending: PendingRows = field(init=False)
     causes: Causes = field(init=False)
+    shards: ShardEntries | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         source = self.source
         self.nodes = NodeRows(source.scheduler.cache.table, source.scheduler.cache.evictions)
+        if source.shared_work is not None:
+            self.nodes.shard_of = source.shared_work.owned.of_node
+            self.shards = ShardEntries(source.shared_work, source.scheduler)
         is_elsewhere = source.kind == CLUSTER
         self.causes = Causes(source.scheduler.queue, source.message_of, counts_active=is_elsewhere)
         self.pending = PendingRows(source.scheduler, source.on_permit, self.causes, scheduled_elsewhere=is_elsewhere)
@@ -70,6 +77,8 @@ class LiveState:
         yield
         yield from self.pending.refresh(changes)
         yield
+        if self.shards is not None:
+            yield from self.shards.refresh()
         self.causes.refresh(changes, None if self.pending.left_out else self.pending.causes_shown())
         summary = self._summary()
         if different := {name: value for name, value in summary.items() if self.summary.get(name) != value}:
@@ -109,6 +118,8 @@ class LiveState:
         }
         for name, row in (("cpu", CPU_ROW), ("memory", MEMORY_ROW)):
             summary[name] = [_sum(views.requested[row]), _sum(views.allocatable[row])]
+        if self.shards is not None:
+            summary |= self.shards.entries(columns["shard"], columns["pods"])
         return summary | self.source.facts()
 
     def _queues(self) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -29,8 +29,8 @@ _TOGETHER: Final = 200
 """Nodes whose labels and conditions are read without a pause."""
 
 Columns = dict[str, Int64Array]
-Traits = tuple[int, int, int]
-"""Zone and pool as numbers, and flags."""
+Traits = tuple[int, int, int, int]
+"""Zone and pool as numbers, flags, and the shard."""
 
 
 def is_ready(node: Node) -> bool:
@@ -45,6 +45,8 @@ class NodeRows:
     table: NodeTable
     evictions: Mapping[str, int]
     """By the name of a node: how many of its pods were evicted."""
+    shard_of: Callable[[str], int] | None = None
+    """Returns the shard of a node, where replicas share the work."""
     zones: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_NAMES))
     pools: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_NAMES))
     devices: GrowingNames = field(init=False, factory=lambda: GrowingNames(_MOST_DEVICES))
@@ -56,8 +58,8 @@ class NodeRows:
     """Shape (nodes,): the number of each node in the stream."""
     _generations: Int64Array = field(init=False, factory=lambda: np.zeros(0, dtype=np.int64))
     """Shape (nodes,): of the node objects that were read."""
-    _traits: Int64Array = field(init=False, factory=lambda: np.zeros((3, 0), dtype=np.int64))
-    """Shape (3, nodes): what was read of them."""
+    _traits: Int64Array = field(init=False, factory=lambda: np.zeros((4, 0), dtype=np.int64))
+    """Shape (4, nodes): what was read of them."""
     _next_id: int = field(init=False, default=0)
     _device_shares: DeviceShares = field(init=False)
 
@@ -149,12 +151,13 @@ class NodeRows:
             flags |= NOT_READY
         if any(taint.effect in _REPELLING for taint in node.spec.taints or ()):
             flags |= TAINTED
-        return self.zones.number(zone), self.pools.number(pool_name(node) or ""), flags
+        shard = 0 if self.shard_of is None else self.shard_of(node.name)
+        return self.zones.number(zone), self.pools.number(pool_name(node) or ""), flags, shard
 
     def _all_columns(self) -> Columns:
         """The columns as they are now."""
         views = self.table.views
-        zone, pool, flags = self._traits.copy()
+        zone, pool, flags, shard = self._traits.copy()
         columns = {
             "zone": zone,
             "pool": pool,
@@ -165,6 +168,8 @@ class NodeRows:
             "pod_limit": views.allowed_pods.copy(),
             "evicted": self._evicted(),
         }
+        if self.shard_of is not None:
+            columns["shard"] = shard
         for row, resource in enumerate(self.table.resources.values):
             if not is_extended(resource):
                 continue

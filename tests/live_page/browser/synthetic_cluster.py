@@ -35,6 +35,8 @@ class SyntheticCluster:
     pending_count: int
     rate: float = 0.0
     has_trouble: bool = True
+    shards: int = 0
+    """Two replicas share the work, and this one has every second shard; 0: nothing is shared."""
     time: float = _BEGIN
     sequence: int = 1
     nodes: Columns = field(init=False)
@@ -60,6 +62,8 @@ class SyntheticCluster:
             "pod_limit": [_POD_LIMIT for _ in rows],
             "device_0": [self._random.choice((500, 750, 1000, 1000)) if pool == 2 else None for pool in pools],
         }
+        if self.shards:
+            self.nodes["shard"] = [row % self.shards for row in rows]
         for _ in range(self.pending_count):
             self._add_pending()
 
@@ -237,6 +241,19 @@ class SyntheticCluster:
             "configuration": {"name": "/etc/trio-sched/scheduler.yaml", "loaded": _BEGIN - 300, "error": error},
             "watches": [{"kind": kind, "state": "fresh", "age": 0.2} for kind in ("Pod", "Node", "PersistentVolume")],
             "paused": False,
+            **self._shared(),
+        }
+
+    def _shared(self) -> Message:
+        if not self.shards:
+            return {}
+        ready, taken = list(range(0, self.shards, 2)), [1]
+        pending = [[shard, 1 + len(self.pending) // (1 + shard)] for shard in ready]
+        shards = zip(self.nodes["pods"], self.nodes["shard"], strict=True)
+        own = [pods for pods, shard in shards if shard in (*ready, *taken)]
+        return {
+            "shards": {"count": self.shards, "replicas": 2, "ready": ready, "taking_over": taken, "giving_back": []},
+            "shard_work": {"nodes": len(own), "pods": sum(own), "pending": pending, "nominated": 2, "asked": 1},
         }
 
 

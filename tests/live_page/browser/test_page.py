@@ -91,6 +91,7 @@ async def test_the_page_shows_the_scheduler_and_answers_clicks_keys_and_links(tm
         await page.size(1366, 768)
         await page.open(url)
         await page.until(IS_SHOWN)
+        assert await page.evaluate("!document.querySelector('#shards:not([hidden]), #own:not([hidden])')")
         for text in ("1 not ready, 1 cordoned", "8.4 ms / 62 ms", "control-plane-1_8c1f", "last reload failed"):
             assert await page.until(f"{TEXT}.includes({text!r})")
         await _see_causes(page)
@@ -231,6 +232,30 @@ async def test_states_without_a_picture_are_said_in_words(tmp_path: Path) -> Non
             fake.refused = 403
             await page.call("Page.reload")
             await page.until(f"{TEXT}.includes('You may not see this')")
+
+
+@with_browser
+async def test_a_replica_shows_its_shards_and_which_nodes_are_its_own(tmp_path: Path) -> None:
+    cluster = SyntheticCluster(48, 100, 10, has_trouble=False, shards=40)
+    foreign, own = (cluster.nodes["name"][cluster.nodes["shard"].index(shard)] for shard in (7, 8))
+    async with chromium(tmp_path) as page, served(FakeScheduler(cluster)) as url:
+        await page.size(320, 800)
+        await page.open(url)
+        for text in ("this replica only, one of 2.", "Being taken over: 1.", "12 more", "to others: 2 pods"):
+            assert await page.until(f"document.querySelector('#shards:not([hidden])').innerText.includes({text!r})")
+        assert await page.evaluate(f"{TEXT}.includes('0–2, 4, 6') && {TEXT}.includes(' pending here, ')")
+        assert await page.evaluate(f"!{TEXT}.includes('Leader')")
+        assert await page.evaluate("document.documentElement.scrollWidth") == 320
+        pixels = "document.getElementById('base').toDataURL()"
+        before = await page.evaluate(pixels)
+        await page.click("document.querySelector('#own button')")
+        await page.until(f"{pixels} !== {before!r} && document.querySelector('#own [aria-pressed=true]')")
+        for name, shown in ((foreign, "Of shard 7, another replica."), (own, "Of shard 8, this replica.")):
+            await page.evaluate(f"location.hash = 'node={name}'")
+            await page.until(f"{PANEL}.includes('{shown}')")
+        await page.evaluate("location.hash = 'view=nodes'")
+        await page.until("document.getElementById('own').offsetWidth === 0")
+        assert page.problems == []
 
 
 @with_browser

@@ -20,11 +20,12 @@ _FULL, _NEARLY_FULL = 950, 800
 """Permille from which on a share is marked."""
 _FIXED_LINES: Final = 13
 """Lines of the summary, and the titles and heads of three tables."""
+_SHARD_LINES: Final = 2
 
 
 def screen(reader: LiveReader, height: int, problem: str = "") -> RenderableType:
     """Everything in *height* lines; *problem* says why it is not up to date, if it is not."""
-    room = max(height - _FIXED_LINES, 6)
+    room = max(height - _FIXED_LINES - (_SHARD_LINES if "shards" in reader.summary else 0), 6)
     pools = min(_pool_count(reader), max(room // 3, 2))
     causes = min(len([one for one in reader.causes if one["count"]]), max(room // 3, 2))
     parts: list[RenderableType] = [*_summary(reader, problem), _pools(reader, pools), _causes(reader, causes)]
@@ -44,17 +45,36 @@ def _summary(reader: LiveReader, problem: str) -> Iterable[Text]:
         no_wrap=True,
     )
     waiting = "  ".join(f"{name} {count}" for name, count in zip(_QUEUES, summary["queues"], strict=True) if count)
-    yield Text(f"pending: {waiting or 'none'}", no_wrap=True, overflow="ellipsis")
+    where = " in this replica" if "shards" in summary else ""
+    yield Text(f"pending{where}: {waiting or 'none'}", no_wrap=True, overflow="ellipsis")
     p50, p99 = (_seconds(summary[name]) for name in ("bind_p50", "bind_p99"))
     yield Text(f"{_rate(summary['binds_per_second'])} binds/s  to bind p50 {p50} p99 {p99}", no_wrap=True)
+    if "shards" in summary:
+        yield from _shards(summary["shards"], summary["shard_work"])
     yield _process(reader, problem)
+
+
+def _shards(shards: dict[str, Any], work: dict[str, Any]) -> Iterable[Text]:
+    """What this replica holds, and what waits by shard."""
+    held = _numbers(shards["ready"])
+    for name, shown in (("taking_over", "being taken over"), ("giving_back", "being given back")):
+        held += f" ({_numbers(shards[name])} {shown})" if shards[name] else ""
+    amounts = f"{work['nodes']} nodes, {work['pods']} pods"
+    replicas = f"one of {shards['replicas']} replicas"
+    yield _line(f"shards {held} of {shards['count']}, {replicas}: {amounts}")
+    pending = "  ".join(f"{shard}: {count}" for shard, count in work["pending"]) or "none"
+    yield _line(f"nominated to others {work['nominated']}  of others, waiting here {work['asked']}  by shard {pending}")
+
+
+def _numbers(shards: list[int]) -> str:
+    return ", ".join(map(str, shards)) or "none"
 
 
 def _process(reader: LiveReader, problem: str) -> Text:
     summary = reader.summary
     line = Text(no_wrap=True, overflow="ellipsis")
     leader, configuration = summary["leader"], summary["configuration"]
-    if leader is not None:
+    if leader is not None and not ("shards" in summary and leader["is_self"]):  # all replicas hold the lease together
         line.append(f"leader {_safe(leader['name'])}{'' if leader['is_self'] else ' (another one)'}  ")
     if configuration is not None:
         line.append(f"configuration {_safe(configuration['name'])}")

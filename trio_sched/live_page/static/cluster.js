@@ -109,7 +109,7 @@ class Change extends Event {
 
 /** Sends `change` after each message. */
 export class Cluster extends EventTarget {
-  nodes = new Rows(["zone", "pool", "flags", "cpu", "memory", "pods", "pod_limit", "evicted", ...DEVICE_COLUMNS], ["name"]);
+  nodes = new Rows(["zone", "pool", "flags", "cpu", "memory", "pods", "pod_limit", "evicted", "shard", ...DEVICE_COLUMNS], ["name"]);
   pending = new Rows(["queue", "priority", "since", "attempts", "cause"], ["namespace", "name", "group", "node"]);
   zones = [];
   pools = [];

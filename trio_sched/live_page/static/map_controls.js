@@ -5,6 +5,7 @@ import { byId, element, fill, setText } from "./elements.js";
 import { count, percent } from "./format.js";
 import { measuresOf, shareOf } from "./cluster.js";
 import { stateOf } from "./nodes_table.js";
+import { ownerOf } from "./shards.js";
 
 const OFF = 14;
 
@@ -19,10 +20,13 @@ export class MapControls {
       // Under the pointer may be another node now, or other numbers.
       if (change.isLayout) this.#tip.hidden = true;
       else if (!this.#tip.hidden && change.rows.has(this.#pointed.row)) this.#point(this.#pointed);
+      byId("own").hidden = !cluster.summary.shards;
       const isEmpty = !cluster.nodes.length;
       byId("no-nodes").hidden = !isEmpty;
       if (isEmpty) setText(byId("no-nodes"), "There are no nodes: pods wait until one is added.");
     });
+    const own = byId("own").firstElementChild;
+    own.addEventListener("click", () => own.setAttribute("aria-pressed", map.toggleOthers()));
     map.addEventListener("coloured", () => this.#legend());
     map.addEventListener("point", (event) => this.#point(event));
     map.addEventListener("focusnode", ({ row }) => setText(byId("spoken-node"), this.words(row).join(", ")));
@@ -44,7 +48,7 @@ export class MapControls {
     const shares = measuresOf(cluster).slice(1).map((measure) => [measure, shareOf(cluster, measure)(row)]);
     return [
       nodes.name[row],
-      [place, stateOf(nodes.flags[row])].filter(Boolean).join(" · "),
+      [place, stateOf(nodes.flags[row]), ownerOf(cluster, row)].filter(Boolean).join(" · "),
       ...shares
         .filter(([, share]) => !Number.isNaN(share))
         .map(([{ title, key }, share]) => `${title} ${percent(share)}${key === "pods" ? amount : ""}`),

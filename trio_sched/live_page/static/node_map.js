@@ -7,6 +7,7 @@ import { byId, oncePerFrame } from "./elements.js";
 import { count } from "./format.js";
 import { CellPainter, coloursOf, NodeFlashes, rectangle } from "./node_cell.js";
 import { layOut } from "./node_layout.js";
+import { ownNodes } from "./shards.js";
 import { Viewport } from "./viewport.js";
 
 const DIMMED = 0.78;
@@ -20,6 +21,8 @@ export class NodeMap extends EventTarget {
   #groupOf = new Map();
   #layout = { groups: [], cellWidth: 0, cellHeight: 0, height: 0 };
   #matches = null;
+  #shards = undefined;
+  #isOwn = null;
   #wasDrawn = false;
   #draw = oncePerFrame(() => this.#drawNow());
   focused = "";
@@ -54,6 +57,13 @@ export class NodeMap extends EventTarget {
   highlight(words) {
     this.#matches = words.length ? (name) => words.every((word) => name.includes(word)) : null;
     this.#drawAll();
+  }
+
+  /** Dims the nodes of other replicas, or does not any more; returns whether it does. */
+  toggleOthers() {
+    this.#isOwn = this.#isOwn ? null : ownNodes(this.cluster);
+    this.#drawAll();
+    return this.#isOwn !== null;
   }
 
   /** Marks the node *name* and moves it into sight. */
@@ -99,6 +109,7 @@ export class NodeMap extends EventTarget {
 
   #take(change) {
     if (change.isWhole) this.use(this.measure.key);
+    if (this.#shards !== this.cluster.summary.shards) this.#takeShards();
     if (change.isLayout) this.#arrange();
     else {
       for (const row of change.rows) this.#dirty.add(row);
@@ -107,6 +118,14 @@ export class NodeMap extends EventTarget {
     for (const [row, more] of change.pods) if (more) this.flashes.add(row, more > 0 ? "bound" : "left");
     for (const row of change.evicted) this.flashes.add(row, "evicted");
     for (const id of change.born) this.flashes.add(this.cluster.nodes.rowOf(id), "born");
+  }
+
+  /** Other nodes may be this replica's own now. */
+  #takeShards() {
+    this.#shards = this.cluster.summary.shards;
+    if (!this.#isOwn) return;
+    this.#isOwn = ownNodes(this.cluster);
+    this.#drawAll();
   }
 
   #arrange() {
@@ -175,7 +194,8 @@ export class NodeMap extends EventTarget {
     const box = this.boxOf(row);
     if (!box) return;
     this.painter.draw(row, this.share(row), box);
-    if (!this.#matches || this.#matches(this.cluster.nodes.name[row])) return;
+    const isFound = !this.#matches || this.#matches(this.cluster.nodes.name[row]);
+    if (isFound && (!this.#isOwn || this.#isOwn(row))) return;
     this.context.globalAlpha = DIMMED;
     this.context.fillStyle = this.painter.page;
     this.context.fillRect(...box);

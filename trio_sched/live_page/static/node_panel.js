@@ -4,6 +4,7 @@ import { CORDONED, measuresOf, NOT_READY, shareOf } from "./cluster.js";
 import { element, table } from "./elements.js";
 import { age, count, counted, percent } from "./format.js";
 import { getJson } from "./connection.js";
+import { ownerOf } from "./shards.js";
 
 /** How the panel shows the node *name*. */
 export function nodePage(name, cluster, address) {
@@ -28,6 +29,7 @@ function draw(node, cluster, address) {
   ]);
   return [
     row < 0 ? null : state(cluster.nodes.flags[row]),
+    row >= 0 && cluster.summary.shards ? element("p", { class: "note" }, `Of ${ownerOf(cluster, row)}.`) : null,
     row < 0 ? null : bars(cluster, row),
     amounts(node),
     element("h3", {}, counted(pods.length + (node.more ?? 0), "pod")),

@@ -55,7 +55,8 @@ export class QueueView {
     byId("pending").hidden = !items.length;
     byId("no-pending").hidden = items.length > 0;
     const part = QUEUES[this.#queue];
-    setText(byId("no-pending"), part ? `No pod is in this part of the queue: ${part}.` : "No pod is pending: every pod has a node.");
+    const none = cluster.summary.shards ? "No pod waits for this replica." : "No pod is pending: every pod has a node.";
+    setText(byId("no-pending"), part ? `No pod is in this part of the queue: ${part}.` : none);
   }
 
   /** Until the reader opens or closes one, a few pods of the largest group are shown, so that all causes are in sight. */

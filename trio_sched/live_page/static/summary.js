@@ -4,9 +4,10 @@
 import { NOT_READY } from "./cluster.js";
 import { byId, element, fill, oncePerFrame, setText } from "./elements.js";
 import { age, bytesOf, clock, cores, count, counted, duration, percent, rate } from "./format.js";
+import { heldOf, namesOf } from "./shards.js";
 
 const SPOKEN_EVERY_MS = 20_000;
-const MAY_BE_LONG = new Set(["Leader", "Configuration", "State", "Watches"]);
+const MAY_BE_LONG = new Set(["Leader", "Shards", "Configuration", "State", "Watches"]);
 
 export class SummaryLine {
   #tiles = new Map();
@@ -30,22 +31,30 @@ export class SummaryLine {
     const { bind_p50: middle, bind_p99: slow } = summary;
     this.#tile("Bind p50 / p99", `${duration(middle)} / ${duration(slow)}`, "", false, middle ?? slow);
     this.#leader(summary, now);
+    this.#shards(summary);
     this.#configuration(summary, now);
     this.#watches(summary);
     this.#speak(summary, source);
   }
 
-  #pods({ pods, queues }) {
+  #pods({ pods, queues, shards }) {
     const running = pods ? `${count(pods[0])} running` : "";
     if (!queues) return this.#tile("Pods", running, "", false, pods);
     const { pending, waiting } = pendingOf(queues);
-    this.#tile("Pods", running, `${count(pending)} pending, ${count(waiting)} waiting`, false, true);
+    this.#tile("Pods", running, `${count(pending)} pending${shards ? " here" : ""}, ${count(waiting)} waiting`, false, true);
   }
 
-  #leader({ leader }, now) {
+  /** Of replicas that share the work, all hold the lease together. */
+  #leader({ leader, shards }, now) {
     const since = leader && leader.since ? `for ${age(leader.since, now)}` : "";
     const note = leader?.is_self ? `this one, ${since}` : since;
-    this.#tile("Leader", leader?.name ?? "", note.replace(/, $/, ""), false, leader);
+    this.#tile("Leader", leader?.name ?? "", note.replace(/, $/, ""), false, shards && leader?.is_self ? null : leader);
+  }
+
+  #shards({ shards, shard_work: work }) {
+    const value = shards ? `${namesOf(heldOf(shards))} of ${count(shards.count)}` : "";
+    const note = shards ? `${counted(work.nodes, "node")}, ${counted(work.pods, "pod")}` : "";
+    this.#tile("Shards", value, note, false, shards);
   }
 
   #configuration({ configuration, paused }, now) {
@@ -99,7 +108,7 @@ export class SummaryLine {
     setText(
       byId("spoken"),
       `${count(summary.nodes)} nodes, ${count(summary.nodes_not_ready)} not ready; ${count(summary.pods?.[0])} pods running, ` +
-        `${count(pending)} pending; ${rate(summary.binds_per_second)} binds per second.`,
+        `${count(pending)} pending${summary.shards ? " in this replica" : ""}; ${rate(summary.binds_per_second)} binds per second.`,
     );
   }
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from attrs import define, field
@@ -13,8 +13,12 @@ from trio_sched.daemon.metrics.series.scheduler_series import POINTS
 from trio_sched.engine.hooks.histogram import Histogram
 from trio_sched.live_page.live_state import CLUSTER, LiveSource
 from trio_sched.live_page.rates import Buckets, Counters, RecentRates
+from trio_sched.live_page.shared_work import SharedWork
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import parse_time
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.sharding.sharding import Sharding  # only where there is some
 
 _DEFAULTS: Final = "defaults"
 _SCHEDULED_CONDITION: Final = "PodScheduled"
@@ -47,6 +51,24 @@ def plugin_times(assembly: Assembly) -> list[dict[str, Any]]:
     return rows
 
 
+def shared_work(sharding: Sharding) -> SharedWork:
+    """Where the page of a replica that shares the work gets what it shows of that."""
+    elector = sharding.elector
+
+    def held() -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {"ready": [], "taking_over": [], "giving_back": []}
+        for shard, one in sorted(elector.held.items()):
+            found["giving_back" if one.is_leaving else "ready" if one.is_ready else "taking_over"].append(shard)
+        return found
+
+    return SharedWork(
+        owned=sharding.owned,
+        held=held,
+        replicas=lambda: len(elector.group.alive),
+        kept_elsewhere=lambda: sharding.places().elsewhere.keys(),
+    )
+
+
 @define(eq=False)
 class LiveFacts:
     """The entries of the summary that the daemon knows."""
@@ -66,6 +88,7 @@ class LiveFacts:
             message_of=self._message_of,
             on_permit=assembly.waiting.by_uid,
             facts=self.facts,
+            shared_work=None if assembly.sharding is None else shared_work(assembly.sharding),
         )
 
     def now(self) -> float:
