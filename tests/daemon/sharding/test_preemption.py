@@ -91,6 +91,32 @@ async def test_own_nodes_come_first(autojump_clock: MockClock) -> None:
         assert victims == [f"low-{NAMES[1]}"]
 
 
+async def test_of_many_nodes_that_are_as_good_the_one_where_the_place_is_kept_is_chosen_again(
+    autojump_clock: MockClock,
+) -> None:
+    nodes = [node(f"n{number}", cpu=4) for number in range(24)]
+    async with replicas_of(nodes, shards=2, replicas=1, kubelets=SLOW_STOP) as replicas:
+        cluster = replicas.cluster
+        for one in nodes:
+            await cluster.create(pod(f"low-{one.name}", cpu=4))
+        await cluster.settle()
+        places: list[str] = []
+
+        def see(change: Change) -> None:
+            place = change.current.fields.get("status", {}).get("nominatedNodeName", "")
+            if change.current.fields["metadata"]["name"].startswith("high-") and place:
+                places.append(place)
+
+        cluster.api.store.collection("pods").listen(see)
+        for number in range(3):
+            await cluster.create(pod(f"high-{number}", cpu=4, priority=10))
+        await cluster.settle()
+        bound_to = {cluster.pod(f"high-{number}").node_name for number in range(3)}
+        assert set(places) == bound_to
+        evicted = len(cluster.events("Preempted"))
+        assert evicted == 3
+
+
 async def test_the_owner_takes_back_a_nomination_that_victims_do_not_help_and_says_why(
     autojump_clock: MockClock,
 ) -> None:

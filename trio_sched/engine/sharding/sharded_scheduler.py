@@ -10,6 +10,7 @@ from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import Scope
+from trio_sched.engine.sharding.reserved_places import is_reserved
 from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -35,6 +36,12 @@ class ShardedScheduler(Scheduler):
         """Find the victims of *pod* on own nodes, or else on those whose owners can be asked; see `Scheduler`."""
         owned = self.owned
         own = [name for name in node_names if owned.owns_node(name)]
+        if is_reserved(pod) and pod.nominated_node_name in own:
+            # Others may be as good, and reserving a place there would begin all over.
+            kept = [pod.nominated_node_name]
+            found = super().dry_run_preemption(pod, state, kept, num_candidates, budgets, evictable=evictable)
+            if found.candidates:
+                return found
         found = super().dry_run_preemption(pod, state, own, num_candidates, budgets, evictable=evictable)
         if found.candidates or not owned.decides_on(pod) or not self._may_evict_elsewhere(pod):
             return found
