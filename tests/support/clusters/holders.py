@@ -88,7 +88,7 @@ def _referents(one: Any) -> Iterable[tuple[str, object]]:
         entries = list(one.items())
         return [*((f"[{_shown(key)}]", value) for key, value in entries), *(("[key]", key) for key, _ in entries)]
     if isinstance(one, list | tuple | deque | set | frozenset):
-        return [("[]", value) for value in one]
+        return [("[]", value) for value in list(one)]  # in one step: threads append to some
     if isinstance(one, np.ndarray):
         return [("[]", value) for value in one.flat] if one.dtype == object else [(".base", one.base)]
     if isinstance(one, types.FunctionType):
