@@ -241,12 +241,3 @@ def test_what_does_not_go_with_sharding_is_refused(body: str, problem: str) -> N
 def test_shards_must_be_a_number() -> None:
     assert "shards" in str(refusal(HEAD + "sharding: {shards: many}"))
     assert "sharding" in str(refusal(HEAD + "sharding: 4"))
-
-
-def test_sharding_does_not_go_with_pod_groups() -> None:
-    gates = resolve_feature_gates(["GenericWorkload=true"])
-    with pytest.raises(ConfigError) as caught:
-        load_configuration(HEAD + "sharding: {shards: 2}", gates=gates)
-    assert str(caught.value) == (
-        "sharding: does not work with the gate GenericWorkload yet; turn the gate off, or remove sharding"
-    )

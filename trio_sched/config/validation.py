@@ -57,10 +57,10 @@ def _problems(config: SchedulerConfig, gates: FeatureGates) -> Iterator[Problem]
         yield invalid("podMaxBackoffSeconds", config.pod_max_backoff_seconds, detail)
     yield from _extenders(config.extenders)
     if config.sharding is not None:
-        yield from _sharding(config, config.sharding, gates)
+        yield from _sharding(config, config.sharding)
 
 
-def _sharding(config: SchedulerConfig, sharding: Sharding, gates: FeatureGates) -> Iterator[Problem]:
+def _sharding(config: SchedulerConfig, sharding: Sharding) -> Iterator[Problem]:
     if not 1 <= sharding.shards <= MAX_SHARDS:
         yield invalid("sharding.shards", sharding.shards, f"must be between 1 and {MAX_SHARDS}")
     if not config.leader_election.leader_elect:
@@ -72,9 +72,6 @@ def _sharding(config: SchedulerConfig, sharding: Sharding, gates: FeatureGates) 
             yield invalid(f"extenders[{i}].bindVerb", extender.bind_verb, detail)
     if config.delay_cache_until_active:
         yield invalid("delayCacheUntilActive", True, "must be false with sharding, as every replica is active")
-    if gates.features.generic_workload:
-        detail = "does not work with the gate GenericWorkload yet; turn the gate off, or remove sharding"
-        yield Problem("sharding", detail)
 
 
 def _client_connection(connection: ClientConnection) -> Iterator[Problem]:

@@ -225,6 +225,7 @@ def assemble(
             served,
             features,
             decisions,
+            None if sharding is None else sharding.pod_groups,
         )
     schedule_one = ScheduleOne(
         scheduler=scheduler,

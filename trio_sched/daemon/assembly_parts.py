@@ -63,8 +63,9 @@ def build_pod_groups(
     served: ServedVersions,
     features: Features,
     decisions: DecisionRecorder | None,
+    of_replicas: Callable[..., SchedulePodGroups] | None,
 ) -> SchedulePodGroups:
-    """What schedules pod groups, with the parts that schedule pods."""
+    """What schedules pod groups, with the parts that schedule pods; *of_replicas* makes it if these share the work."""
     from trio_sched.daemon.pod_groups.gang_eviction import GangEviction  # only where pod groups are scheduled
     from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption, PreemptForGroup, PreemptForPods
     from trio_sched.daemon.pod_groups.pod_group_report import PodGroupReporter
@@ -115,7 +116,7 @@ def build_pod_groups(
         "extender_scheduling": extender_scheduling,
     }
     if decisions is None:
-        return SchedulePodGroups(**parts)
+        return (of_replicas or SchedulePodGroups)(**parts)
     from trio_sched.daemon.pod_groups.recorded_pod_groups import RecordedPodGroups
 
     return RecordedPodGroups(**parts, decisions=decisions)

@@ -12,7 +12,7 @@ from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
-from trio_sched.engine.sharding.pod_scope import Scope
+from trio_sched.engine.sharding.pod_scope import Scope, is_in_group
 from trio_sched.engine.sharding.reserved_places import may_preempt
 from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.plugin_api import (
@@ -104,6 +104,8 @@ class ShardNodes:
             if may_preempt(pod):
                 return None
             return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica has nominated"))
+        if self.owned.has_groups and is_in_group(pod):
+            return PostFilterResult(unresolvable("nothing is evicted for pod groups where replicas share the work"))
         if self.owned.scope(pod) in (Scope.CLAIMS, Scope.CONFINED):
             tokens = self.elector.tokens({LANE})
             if tokens is None or not self.elector.may_write(tokens):

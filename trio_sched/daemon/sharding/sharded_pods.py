@@ -42,6 +42,9 @@ class ShardedStatusWriter(PodStatusWriter):
         """Write why *pod* was not scheduled; see `PodStatusWriter.write`."""
         super().write(pod, reason=reason, message=message, nominated_node_name=None)
 
+    def write_nomination(self, pod: Pod, node_name: str) -> None:
+        """Write nothing; see `PodStatusWriter.write_nomination`."""
+
 
 @define(eq=False, kw_only=True)
 class ShardedFailureHandler(FailureHandler):

@@ -43,6 +43,7 @@ from trio_sched.objects.pod import Pod
 
 if TYPE_CHECKING:
     from trio_sched.daemon.extenders.extenders import Extenders  # only where there are some
+    from trio_sched.daemon.sharding.sharded_pod_groups import ShardedPodGroups
 
 _OF_CLASSES: Final = "deviceclass.resource.kubernetes.io/"
 
@@ -77,6 +78,7 @@ class Sharding:
     places: Callable[[], ShardedEventHandlers]
     """Returns those, once they were made: they know which pods have places on nodes of others."""
     object_writes: Callable[..., ShardedObjectWrites]
+    pod_groups: Callable[..., ShardedPodGroups]
     loader: Callable[..., ShardedProfileLoader]
 
     def counts(self) -> ShardCounts:
@@ -247,6 +249,7 @@ def build_sharding(
     agreement.takes_over = takeover
     if extenders is not None:
         owned.is_extended = extenders.is_interested
+    owned.has_groups = settings.gates.features.generic_workload
     owned.is_giving_back = lambda: not jobs.is_idle("DynamicResources")
     owned.is_device = _device_names(scheduler.object_cache, settings.gates.features.dra_extended_resource)
 
@@ -259,6 +262,11 @@ def build_sharding(
             place_lost=proposals.lost_place,
         )
         return changes.event_handlers
+
+    def pod_groups(**parts: Any) -> ShardedPodGroups:
+        from trio_sched.daemon.sharding.sharded_pod_groups import ShardedPodGroups
+
+        return ShardedPodGroups(**parts, owned=owned, elector=elector)
 
     def places() -> ShardedEventHandlers:
         assert changes.event_handlers is not None  # it is made before the first pod is decided on
@@ -278,6 +286,7 @@ def build_sharding(
         event_handlers=event_handlers,
         places=places,
         object_writes=partial(ShardedObjectWrites, elector=elector),
+        pod_groups=pod_groups,
         loader=partial(
             ShardedProfileLoader, owned=owned, plugin=plugin_class(owned, elector, proposals, scheduler.object_cache)
         ),

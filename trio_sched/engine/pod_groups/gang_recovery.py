@@ -65,6 +65,13 @@ class GangRecovery:
             one.leaves = leaves
             self._incomplete[key] = one
 
+    def start_over(self) -> None:
+        """Others decide for some time: whatever is incomplete afterwards has been so since then only."""
+        for one in self._incomplete.values():
+            for key in one.leaves:
+                self.states.note_change(key)
+        self._incomplete = {}
+
     def next_to_try(self, now: float) -> list[Pod]:
         """The pods without a node of what to try now: what has been incomplete for longest; empty if nothing is due."""
         due = [

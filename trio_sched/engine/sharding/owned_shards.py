@@ -54,6 +54,8 @@ class OwnedShards:
     """Pods that are being evicted, by UID → the shard of their node."""
     is_device: Callable[[str], bool] = _no_device
     """Whether an extended resource is devices that claims are made for."""
+    has_groups: bool = True
+    """Gate GenericWorkload; without it pods of groups are like any others."""
     is_extended: Callable[[Pod], bool] = _by_plugins_alone
     """Whether extenders take part in the decision on a pod."""
     is_giving_back: Callable[[], bool] = _nothing_under_way
@@ -80,7 +82,7 @@ class OwnedShards:
         name = pod.spec.scheduler_name
         if name in self.confined_profiles or self.is_extended(pod):
             return Scope.CONFINED
-        found = scope_of(pod, self.terms, self.is_device)
+        found = scope_of(pod, self.terms, self.is_device, has_groups=self.has_groups)
         return Scope.LANE if found is Scope.LOCAL and name in self.lane_profiles else found
 
     def decider(self, pod: Pod) -> int:

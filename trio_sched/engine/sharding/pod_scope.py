@@ -49,10 +49,22 @@ def pinned_node(pod: Pod) -> str:
     return ""
 
 
-def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool]) -> Scope:
-    """The scope of *pod* among pods with *terms*; *is_device* says which extended resources are devices."""
+def is_in_group(pod: Pod) -> bool:
+    """Whether *pod* is in a pod group, if the gate GenericWorkload is on."""
+    return pod.spec.scheduling_group is not None or pod.spec.workload_ref is not None
+
+
+def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool], *, has_groups: bool = True) -> Scope:
+    """The scope of *pod* among pods with *terms*.
+
+    Args:
+        pod: the pod.
+        terms: of required anti-affinity.
+        is_device: says which extended resources are devices.
+        has_groups: gate GenericWorkload.
+    """
     spec = pod.spec
-    if spec.scheduling_group is not None or spec.workload_ref is not None or _requests_device(pod, is_device):
+    if (has_groups and is_in_group(pod)) or _requests_device(pod, is_device):
         return Scope.CONFINED
     if spec.resource_claims or any(map(_is_given_away, spec.volumes or ())):
         return Scope.CLAIMS
