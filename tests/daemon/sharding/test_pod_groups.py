@@ -95,8 +95,8 @@ async def test_without_the_gate_groups_of_pods_are_ignored(autojump_clock: MockC
         assert placed == {OF_LANE[0], OF_OTHER[0]}
 
 
-@pytest.mark.parametrize("last", range(1, len(OF_LANE) + 1))
-async def test_a_gang_is_completed_by_the_next_holder_of_the_lane_whichever_bind_was_the_last(
+@pytest.mark.parametrize("last", range(1, 2 * len(OF_LANE) + 1))
+async def test_a_gang_is_completed_by_the_next_holder_of_the_lane_whichever_write_was_the_last(
     last: int, autojump_clock: MockClock
 ) -> None:
     deadline, nodes = Deadline(), small(*OF_LANE)

@@ -11,9 +11,9 @@ import pytest
 from random_faults import RandomFaults
 from trio.testing import MockClock
 
-SEEDS = (60, 122)
-"""Runs of about a second: with evictions, pods that are refused, given up and fenced; with devices and volumes. In both
-requests are held back."""
+SEEDS = (60, 122, 1044)
+"""Runs of about a second: with evictions, pods that are refused, given up and fenced; with devices and volumes; with
+gangs. In all of them requests are held back."""
 
 
 def seeds() -> list[int]:

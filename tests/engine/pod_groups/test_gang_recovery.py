@@ -165,3 +165,12 @@ def test_while_pods_of_a_tree_are_being_bound_it_is_neither_tried_nor_given_up()
     case.states.add(member("b-1", "b", node_name="n"))
     case.recovery.update(2.0)
     assert case.recovery.next_check() == math.inf
+
+
+def test_after_others_have_decided_its_time_begins_again() -> None:
+    case = Case(BOUND, PENDING)
+    assert case.tried_at(0.0) == "default/g"
+    case.recovery.start_over()
+    assert not case.recovery.is_incomplete("default/g")
+    assert case.tried_at(INCOMPLETE_SECONDS) == "default/g"
+    assert case.recovery.take_overdue(INCOMPLETE_SECONDS + 1) == []

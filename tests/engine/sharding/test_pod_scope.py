@@ -38,7 +38,11 @@ def is_device(name: str) -> bool:
         (pod("p", volumes=["claim"]), Scope.CLAIMS),
         (pod("p", claims=["claim"]), Scope.CLAIMS),
         (pod("p", requests={"example.com/gpu": 1}), Scope.CONFINED),
-        (pod("p", group="group"), Scope.CONFINED),
+        (pod("p", group="group"), Scope.GROUP),
+        (pod("p", group="group", labels={"app": "b"}), Scope.GROUP),
+        (pod("p", group="group", claims=["claim"]), Scope.CONFINED),
+        (pod("p", group="group", spread=[spread_constraint()]), Scope.CONFINED),
+        (pod("p", group="group", affinity=pod_anti_affinity(pod_term("a=b"))), Scope.CONFINED),
     ],
 )
 def test_the_scope_of_a_pod_is_how_far_its_required_rules_reach(one: Pod, scope: Scope) -> None:

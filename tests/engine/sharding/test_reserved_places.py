@@ -4,12 +4,16 @@ import pytest
 from msgspec import structs
 
 from trio_sched.engine.sharding.owned_shards import OwnedShards
-from trio_sched.engine.sharding.ownership import shard_of
+from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.engine.sharding.reserved_places import (
+    ASKED_FOR_GROUP,
+    KEPT_FOR_GROUP,
     MAY_PREEMPT,
     PLACE_RESERVED,
     PREEMPTING,
     TAKEN_BACK,
+    is_asked_for_group,
+    is_kept_for_group,
     is_reserved,
     may_preempt,
 )
@@ -36,6 +40,29 @@ def noted(reason: str, node: str) -> Pod:
 def test_a_note_holds_for_a_nominated_pod(reason: str, node: str, expected: tuple[bool, bool]) -> None:
     found = noted(reason, node)
     assert (may_preempt(found), is_reserved(found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [(ASKED_FOR_GROUP, (True, False)), (KEPT_FOR_GROUP, (False, True)), (PREEMPTING, (False, False))],
+)
+def test_a_place_for_a_group_is_asked_for_or_kept_by_the_owner_of_the_node(
+    reason: str, expected: tuple[bool, bool]
+) -> None:
+    found = noted(reason, "n")
+    assert (is_asked_for_group(found), is_kept_for_group(found)) == expected
+    in_group = structs.replace(found, spec=pod("p", group="group").spec)
+    owner, lane = (OwnedShards(shards=2, ready=frozenset({shard})) for shard in (1, LANE))
+    there = structs.replace(in_group, status=structs.replace(found.status, nominated_node_name=_of_shard(1)))
+    asked_of = [(one.is_asked_for_group(there), one.keeps_for_group(there)) for one in (owner, lane)]
+    assert asked_of == [expected, (False, False)]
+    assert [one.wants(there) for one in (owner, lane)] == [expected[1], True]
+    owner.has_groups = False
+    assert not owner.is_asked_for_group(there)
+
+
+def _of_shard(shard: int) -> str:
+    return next(name for name in (f"n{number}" for number in range(20)) if shard_of(name, 2) == shard)
 
 
 def test_whoever_decides_on_a_pod_leaves_it_to_the_owner_who_keeps_a_place_for_it() -> None:

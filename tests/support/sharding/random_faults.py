@@ -9,6 +9,7 @@ import trio
 from attrs import define, field
 from device_ledger import DeviceLedger
 from evictions import Evictions
+from gangs import GANG_GATES, Gangs
 from ledger import Ledger
 from lossy_network import LossyNetwork, start_behind_lossy_network
 from sharded_replicas import HEAD, sharding_of
@@ -57,6 +58,10 @@ class RandomFaults:
     """Those that pods have."""
     claims: float = field(init=False)
     """The share of pods that claim a device, or a volume."""
+    gangs: Gangs | None = field(default=None, init=False)
+    """What becomes of pod groups; None: there are none."""
+    _gang_share: float = field(init=False)
+    """The share of pods that are a gang each."""
     _processes: list[tuple[SchedulerProcess, LossyNetwork]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -65,15 +70,17 @@ class RandomFaults:
         self.stuck = self.dice.choice([0.0, 0.0, 0.03, 0.1])
         self.priorities = self.dice.choice([(0,), (0, 10), (0, 10, 20)])
         self.claims = self.dice.choice([0.0, 0.2, 0.4])
+        # By dice of their own: without gangs a run is what it was before there were any.
+        self._gang_share = Random(f"{self.seed} gangs").choice([0.0, 0.0, 0.1, 0.3])
 
     @property
     def places_all(self) -> bool:
         """Whether every pod is placed that one scheduler finds a place for.
 
-        Pods with claims evict others on nodes of the lane only. And where devices and victims come and go, others take
-        what a pod waits for that has failed before, which nobody tells it.
+        Pods with claims evict others on nodes of the lane only, and gangs none. And where devices and victims come and
+        go, others take what a pod waits for that has failed before, which nobody tells it.
         """
-        return not self.claims or len(self.priorities) == 1
+        return not (self.claims or self._gang_share) or len(self.priorities) == 1
 
     async def run(self) -> None:
         """Run it.
@@ -84,12 +91,15 @@ class RandomFaults:
         nodes = [node(f"n{n}", cpu=2, labels={ZONE: f"z{n % ZONES}"}) for n in range(self.dice.randint(4, 14))]
         config = HEAD + f"sharding: {{shards: {self.shards}}}\n"
         kubelets = KubeletPace(stop_seconds=self.dice.uniform(0.5, 8)) if len(self.priorities) > 1 else False
-        cluster_of = partial(virtual_cluster, leader_elect=True, scheduler=False, kubelets=kubelets, real_seconds=120.0)
+        gates = GANG_GATES if self._gang_share else {}
+        details: dict[str, Any] = {"leader_elect": True, "scheduler": False, "kubelets": kubelets, "gates": gates}
+        cluster_of = partial(virtual_cluster, real_seconds=120.0, **details)
         async with (
             trio.open_nursery() as network,
             cluster_of(nodes=nodes, config=config, seed=self.seed) as cluster,
         ):
             ledger, evictions, devices = Ledger(cluster), Evictions(cluster), DeviceLedger(cluster)
+            self.gangs = Gangs(cluster) if self._gang_share else None
             if self.claims:
                 await self._create_devices_and_volumes(cluster, [one.name for one in nodes])
             for _ in range(self.dice.choice([2, 3, 4])):
@@ -103,6 +113,7 @@ class RandomFaults:
             assert wrong == []
             self.results["evicted"] += len(evictions.victims)
             _check_zones(cluster)
+            self._check_gangs(cluster)
             self._count(cluster)
             await self._look_what_is_left(cluster)
             network.cancel_scope.cancel()
@@ -117,6 +128,10 @@ class RandomFaults:
         for number in range(dice.randint(20, 120)):
             if dice.random() < 0.1:
                 await trio.sleep(dice.uniform(0, 10))
+            if self.gangs is not None and dice.random() < self._gang_share:
+                cpu, priority = dice.choice(["250m", "500m", "1"]), dice.choice(self.priorities)
+                await self.gangs.create(f"gang{number}", dice.randint(2, 5), cpu=cpu, priority=priority)
+                continue
             which, workload = dice.random(), dice.randrange(WORKLOADS)
             labels, affinity = {}, None
             if which < 0.1:
@@ -185,6 +200,14 @@ class RandomFaults:
             await self._start(cluster, network)
         await trio.sleep(QUIET_SECONDS)
 
+    def _check_gangs(self, cluster: VirtualCluster) -> None:
+        """No gang has some of its pods bound, unless one was evicted; none has been so for long."""
+        left = Counter(pod.group_key for pod in cluster.pods() if pod.metadata.deletion_timestamp is None)
+        for gang in () if self.gangs is None else self.gangs.by_name.values():
+            bound = 0 if self.gangs is None else self.gangs.bound(gang.name)
+            assert bound in (0, gang.size) or left[f"default/{gang.name}"] < gang.size, (gang, bound)
+            self.results["complete gangs"] += gang.complete_at is not None
+
     def _count(self, cluster: VirtualCluster) -> None:
         for process in cluster.schedulers:
             if process.assembly is None:
@@ -195,6 +218,8 @@ class RandomFaults:
             if process.running:
                 left = (list(sharding.owned.under_way), sharding.proposals.bound, sharding.owned.evicting)
                 assert left == ([], set(), {})
+                asked = sharding.groups.unfinished
+                assert asked == 0
 
     async def _look_what_is_left(self, cluster: VirtualCluster) -> None:
         self.placed = {name: at for name, at in cluster.placements().items() if at}

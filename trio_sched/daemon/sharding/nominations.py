@@ -6,13 +6,22 @@ from datetime import datetime
 from typing import Any, Final
 
 from trio_sched.daemon.pods.pod_status import merge_condition
-from trio_sched.engine.sharding.reserved_places import MAY_PREEMPT, PLACE_RESERVED, PREEMPTING, TAKEN_BACK
+from trio_sched.engine.sharding.reserved_places import (
+    ASKED_FOR_GROUP,
+    KEPT_FOR_GROUP,
+    MAY_PREEMPT,
+    PLACE_RESERVED,
+    PREEMPTING,
+    TAKEN_BACK,
+)
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.objects.timestamps import format_micro_time, format_time
 
 _TEXTS: Final = {
     MAY_PREEMPT: "No node has room for the pod; pods of lower priority on node {node} may be evicted for it",
     PREEMPTING: "Node {node} keeps the place for the pod while others are evicted ({now})",
+    ASKED_FOR_GROUP: "The pod is bound with others of its group if node {node} keeps the place until then",
+    KEPT_FOR_GROUP: "Node {node} keeps the place for the pod until its group is bound ({now})",
     TAKEN_BACK: "The pod is not nominated so any more",
 }
 
@@ -32,7 +41,7 @@ def nomination(pod: Pod, node_name: str, note: str = "", *, now: datetime) -> di
     if note == TAKEN_BACK == known:
         return patch
     text = _TEXTS[note].format(node=node_name, now=format_micro_time(now))
-    status = "True" if note == PREEMPTING else "False"
+    status = "True" if note in (PREEMPTING, KEPT_FOR_GROUP) else "False"
     condition = PodCondition(type=PLACE_RESERVED, status=status, reason=note, message=text)
     return patch | merge_condition(pod.status.conditions or (), condition, now=format_time(now))
 

@@ -28,7 +28,14 @@ from trio_sched.daemon.sharding.versioned_writes import (
 from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
 from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
-from trio_sched.engine.sharding.reserved_places import MAY_PREEMPT, PREEMPTING, is_reserved, may_preempt
+from trio_sched.engine.sharding.reserved_places import (
+    ASKED_FOR_GROUP,
+    MAY_PREEMPT,
+    PREEMPTING,
+    is_kept_for_group,
+    is_reserved,
+    place_note,
+)
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.pods import exchange_pod_status
@@ -46,7 +53,7 @@ SILENT_SECONDS: Final = 30.0
 """So long others may be silent before pods are evicted although there may be room on their nodes; shards of dead ones
 are taken within this time."""
 PLACE_IS_KEPT: Final = unschedulable("the owner of the node keeps the place for the pod")
-"""The answer of the owner of a node who evicts others for a pod."""
+"""The answer of the owner of a node who evicts others for a pod, or waits until its group can be bound."""
 
 
 @define(eq=False, kw_only=True)
@@ -120,6 +127,10 @@ class Proposals:
         """The same; the owner may evict others for it. `PLACE_IS_KEPT` if it keeps the place until these are gone."""
         return await self._propose(pod, node_name, MAY_PREEMPT)
 
+    async def propose_for_group(self, pod: Pod, node_name: str) -> Status | None:
+        """The same; `PLACE_IS_KEPT` if the owner keeps the place until the group of *pod* is bound."""
+        return await self._propose(pod, node_name, ASKED_FOR_GROUP)
+
     async def announce(self, pod: Pod, node_name: str) -> Status | None:
         """Nominate *pod* to a node of another process, which keeps the room for it until its volumes are bound."""
         under_way = self.owned.under_way.get(pod.uid)
@@ -154,14 +165,16 @@ class Proposals:
         return problem
 
     async def _nominate(self, pod: Pod, node_name: str, note: str, tokens: tuple[HeldShard, ...]) -> Pod:
-        write = partial(self._write_status, pod, nomination(pod, node_name, note, now=self.wall_clock()))
+        write = partial(self.write_status, pod, nomination(pod, node_name, note, now=self.wall_clock()))
 
         def is_done(found: Pod) -> bool:
-            return found.uid == pod.uid and found.nominated_node_name == node_name and may_preempt(found) == bool(note)
+            is_noted = (place_note(found) is not None) == bool(note)
+            return found.uid == pod.uid and found.nominated_node_name == node_name and is_noted
 
         return await self.writes.send(pod, tokens, write, is_done)
 
-    async def _write_status(self, pod: Pod, status: dict[str, object], version: str) -> Pod:
+    async def write_status(self, pod: Pod, status: dict[str, object], version: str) -> Pod:
+        """Patch the status of *pod* if it has this *version*."""
         return await exchange_pod_status(
             self.writes.client, namespace=pod.namespace, name=pod.name, status=status, resource_version=version
         )
@@ -173,7 +186,7 @@ class Proposals:
             if shown is not None and revision_of(shown) >= revision_of(pod):
                 if shown.uid != pod.uid:
                     raise PodHasChanged("the pod was deleted and created again")
-                is_kept = shown.nominated_node_name == node_name and is_reserved(shown)
+                is_kept = shown.nominated_node_name == node_name and _is_kept(shown)
                 if shown.node_name or is_kept or shown.nominated_node_name != node_name:
                     self._silent_since.pop(self.owned.of_node(node_name), None)
                 if shown.node_name:
@@ -205,12 +218,12 @@ class Proposals:
     async def _take_back(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
         shard = self.owned.of_node(node_name)
         why = f"shard {shard}, which node {node_name} belongs to, has not answered within {ANSWER_SECONDS:g} s"
-        stored = await self.takeover.fence(pod, why, tokens, takes_back=lambda found: not is_reserved(found))
+        stored = await self.takeover.fence(pod, why, tokens, takes_back=lambda found: not _is_kept(found))
         if stored is None:
             raise NoLongerOwn
         if stored.node_name:
             return self._is_bound(stored, node_name)
-        if stored.nominated_node_name == node_name and is_reserved(stored):  # it was a moment faster
+        if stored.nominated_node_name == node_name and _is_kept(stored):  # it was a moment faster
             return await self._wait_for_answer(stored, node_name, tokens)
         self.results["timeout"] += 1
         now = trio.current_time()
@@ -248,7 +261,7 @@ class Proposals:
         tokens = self.elector.tokens(shards)
         if tokens is None:
             return False
-        write = partial(self._write_status, pod, both(patch, nomination(pod, "", now=self.wall_clock())))
+        write = partial(self.write_status, pod, both(patch, nomination(pod, "", now=self.wall_clock())))
         try:
             await self.writes.send(pod, tokens, write, lambda found: not found.nominated_node_name, partial(check, pod))
         except (NoLongerOwn, PodHasChanged):
@@ -268,7 +281,7 @@ class Proposals:
         tokens = self.elector.tokens(shards)
         if tokens is None:
             return
-        write = partial(self._write_status, pod, nomination(pod, node_name, PREEMPTING, now=self.wall_clock()))
+        write = partial(self.write_status, pod, nomination(pod, node_name, PREEMPTING, now=self.wall_clock()))
         key = f"{pod.uid}/place"
         self.owned.under_way[key] = UnderWay(frozenset(shards), self.owned.seen)
         try:
@@ -281,15 +294,20 @@ class Proposals:
                     lambda found: found.nominated_node_name == node_name and is_reserved(found),
                     partial(nominated_as_before, pod),
                 )
-                await self._wait_until_seen(stored)
+                await self.wait_until_seen(stored)
         except (NoLongerOwn, PodHasChanged):
             return
         except KubeClientError as problem:
             log.warning("cannot reserve a place: %s", problem, extra={"pod": pod.key, "node": node_name})
 
-    async def _wait_until_seen(self, pod: Pod) -> None:
+    async def wait_until_seen(self, pod: Pod) -> None:
+        """Wait until this version of *pod* was seen, or a newer one."""
         while self.owned.seen < revision_of(pod):
             shown = self.shown().get((pod.namespace, pod.name))
             if shown is None or shown.uid != pod.uid or revision_of(shown) >= revision_of(pod):
                 return
             await self.object_waits.wait("Pod", pod.name, pod.namespace, ANSWER_SECONDS)
+
+
+def _is_kept(pod: Pod) -> bool:
+    return is_reserved(pod) or is_kept_for_group(pod)

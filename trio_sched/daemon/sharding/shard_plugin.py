@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from trio_sched.daemon.sharding.group_places import GroupPlaces
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.engine.object_cache import ObjectCache
@@ -59,13 +60,20 @@ class ShardNodes:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
     def __init__(
-        self, owned: OwnedShards, elector: ShardElector, proposals: Proposals, objects: ObjectCache, handle: Handle
+        self,
+        owned: OwnedShards,
+        elector: ShardElector,
+        proposals: Proposals,
+        groups: GroupPlaces,
+        objects: ObjectCache,
+        handle: Handle,
     ) -> None:
         self.owned = owned
         self.handle = handle
         self.objects = objects
         self.elector = elector
         self.proposals = proposals
+        self.groups = groups
 
     @hookimpl
     def events_to_register(self) -> list[EventRegistration]:
@@ -154,7 +162,9 @@ class ShardNodes:
 
     @hookimpl
     async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
-        """Propose the pod to the owner of the node, which binds it."""
+        """Propose the pod to the owner of the node, which binds it; or keeps the place if it is in a group."""
+        if self.owned.has_groups and is_in_group(pod):
+            return await self.groups.ask(pod, node_name)
         return await self.proposals.propose(pod, node_name)
 
 
@@ -165,11 +175,13 @@ def _are_among(nodes: NodeColumns, names: Collection[str]) -> BoolArray:
     return np.array([name in names for name in nodes.names], dtype=np.bool_)
 
 
-def plugin_class(owned: OwnedShards, elector: ShardElector, proposals: Proposals, objects: ObjectCache) -> type[Any]:
+def plugin_class(
+    owned: OwnedShards, elector: ShardElector, proposals: Proposals, groups: GroupPlaces, objects: ObjectCache
+) -> type[Any]:
     """The class that profiles make their instance of."""
 
     class OfThisProcess(ShardNodes):
         def __init__(self, args: None, handle: Handle) -> None:
-            super().__init__(owned, elector, proposals, objects, handle)
+            super().__init__(owned, elector, proposals, groups, objects, handle)
 
     return OfThisProcess

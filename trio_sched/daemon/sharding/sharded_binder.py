@@ -1,4 +1,4 @@
-"""Binds pods to own nodes, in the version that was decided on."""
+"""Binds pods to own nodes, or those that are kept for their group, in the version that was decided on."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from functools import partial
 
 from attrs import define
 
+from trio_sched.daemon.sharding.group_places import GroupPlaces
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.versioned_writes import (
     NoLongerOwn,
     PodHasChanged,
     VersionedWrites,
     nominated_as_before,
+    place_as_before,
 )
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.kube_client.binding import bind_version
@@ -30,6 +32,7 @@ class ShardedBinder:
     owned: OwnedShards
     writes: VersionedWrites
     proposals: Proposals
+    groups: GroupPlaces
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind *pod* to *node_name*; returns None if it is bound there now, by this process or its node's owner."""
@@ -37,9 +40,15 @@ class ShardedBinder:
             return None
         under_way = self.owned.under_way.get(pod.uid)
         tokens = None if under_way is None else under_way.tokens
-        if tokens is None or not any(one.shard == self.owned.of_node(node_name) for one in tokens):
+        kept = self.groups.kept(pod, node_name)
+        is_own = tokens is not None and any(one.shard == self.owned.of_node(node_name) for one in tokens)
+        if tokens is None or not (is_own or kept is not None):
             return failure(NoLongerOwn())
-        is_proposed = self.owned.is_proposed(pod)
+        check = None
+        if kept is not None:
+            pod, check = kept, partial(place_as_before, kept)
+        elif self.owned.is_proposed(pod):
+            check = partial(nominated_as_before, pod)
         write = partial(self._send, pod, node_name)
         try:
             await self.writes.send(
@@ -47,7 +56,7 @@ class ShardedBinder:
                 tokens,
                 write,
                 lambda found: found.uid == pod.uid and found.node_name == node_name,
-                partial(nominated_as_before, pod) if is_proposed else None,
+                check,
             )
         except (KubeClientError, NoLongerOwn, PodHasChanged) as problem:
             return failure(problem)

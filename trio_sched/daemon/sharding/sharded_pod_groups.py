@@ -11,6 +11,7 @@ from attrs import define, field
 from trio_sched.daemon.pod_groups.group_binder import GroupBinder
 from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
 from trio_sched.daemon.pods.preemption_executor import HeldPreemption
+from trio_sched.daemon.sharding.group_places import GroupPlaces
 from trio_sched.daemon.sharding.held_shard import HeldShard
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
@@ -30,13 +31,14 @@ class ShardedPodGroups(SchedulePodGroups):
 
     owned: OwnedShards
     elector: ShardElector
+    groups: GroupPlaces
     _lane: HeldShard | None = field(default=None, init=False)
     """Where it was last seen to be held."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         self.binder = _ShardedGroupBinder(
-            self.scheduler, self.binding, self.failure_handler, self.waiting, self.status_writer
+            self.scheduler, self.binding, self.failure_handler, self.waiting, self.status_writer, self.groups
         )
         self.preemption = _EvictsNobody()
 
@@ -63,9 +65,10 @@ class ShardedPodGroups(SchedulePodGroups):
 
 @define(eq=False)
 class _ShardedGroupBinder(GroupBinder):
+    groups: GroupPlaces
+
     async def _nominate(self, pod: Pod, node_name: str) -> None:
-        """Write nothing: a nomination is a question to the owner of the node, who would bind the pod by itself."""
-        await trio.lowlevel.checkpoint()
+        await self.groups.keep_own(pod, node_name)
 
 
 @define(eq=False)

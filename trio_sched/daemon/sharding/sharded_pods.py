@@ -14,6 +14,7 @@ from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
+from trio_sched.daemon.sharding.group_places import GroupPlaces
 from trio_sched.daemon.sharding.proposals import ANSWER_SECONDS, Proposals
 from trio_sched.daemon.sharding.shard_plugin import NAME
 from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
@@ -22,6 +23,7 @@ from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFail
 from trio_sched.engine.evaluation.hook_steps import PreBindPlan
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.pod_scope import is_in_group
 from trio_sched.engine.sharding.reserved_places import is_reserved, may_preempt
 from trio_sched.engine.sharding.seen_claims import Place, first_unseen
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
@@ -54,6 +56,7 @@ class ShardedFailureHandler(FailureHandler):
     proposals: Proposals
     jobs: PluginJobs
     preemption: ShardedPreemptionExecutor
+    groups: GroupPlaces
     places: Callable[[], ShardedEventHandlers]
     _unseen_of: set[str] = field(factory=set, init=False)
     """UIDs of pods of others whose claims are not seen yet."""
@@ -73,8 +76,8 @@ class ShardedFailureHandler(FailureHandler):
                 self._propose(info, known, elsewhere)
                 return
             super().handle(info, outcome, assumed_pod=assumed_pod)
-            if known is not None and known.nominated_node_name and outcome.nominated_node_name == "":
-                self._submit(info, partial(self.proposals.end_nomination, known))
+            if known is not None and known.nominated_node_name:
+                self._end_nomination(info, known, outcome.nominated_node_name)
         elif known is not None and self._is_kept(known, outcome):
             super().handle(info, outcome, assumed_pod=assumed_pod)
         elif known is not None and self.owned.is_proposed(known) and self._unseen(known) is not None:
@@ -89,6 +92,14 @@ class ShardedFailureHandler(FailureHandler):
             self.scheduler.queue.nominator.delete(info.uid)
             if known is not None and known.nominated_node_name:
                 self._submit(info, partial(self.proposals.refuse, known, known.nominated_node_name, outcome.message))
+
+    def _end_nomination(self, info: QueuedPodInfo, pod: Pod, nominated: str | None) -> None:
+        """An attempt of *pod*, which is nominated, has failed; the outcome says what it is to be *nominated* to."""
+        if self.owned.has_groups and is_in_group(pod):
+            if not nominated:
+                self.groups.take_back(pod, pod.nominated_node_name)
+        elif nominated == "":
+            self._submit(info, partial(self.proposals.end_nomination, pod))
 
     def _submit(self, info: QueuedPodInfo, job: Callable[[], Awaitable[None]]) -> None:
         self.jobs.submit(NAME, info.pod.scheduler_name, job)
@@ -158,6 +169,7 @@ class ShardedBindingCycle(BindingCycle):
 
     owned: OwnedShards
     proposals: Proposals
+    groups: GroupPlaces
 
     async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
         pod, node_name = info.pod, placed.node_name
@@ -176,6 +188,7 @@ class ShardedBindingCycle(BindingCycle):
         return not pod.spec.resource_claims and first_unseen(pod, self.scheduler.object_cache) is not None
 
     def _fail(self, info: QueuedPodInfo, placed: ScheduleResult, outcome: SchedulingFailure) -> None:
+        self.groups.give_back(info.pod, placed.node_name)
         with self._permitting(info):
             super()._fail(info, placed, outcome)
 
@@ -186,6 +199,7 @@ class ShardedBindingCycle(BindingCycle):
 
     def _record_bound(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         self.owned.ended(info.uid)
+        self.groups.bound(info.uid)
         if info.uid in self.proposals.bound:
             self.proposals.bound.discard(info.uid)  # the owner of the node has told
         else:

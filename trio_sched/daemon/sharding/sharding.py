@@ -22,6 +22,7 @@ from trio_sched.daemon.sharding.agreement import Agreement
 from trio_sched.daemon.sharding.claim_fences import ClaimFences
 from trio_sched.daemon.sharding.claim_writes import ShardedObjectWrites
 from trio_sched.daemon.sharding.group_lease import GroupLease
+from trio_sched.daemon.sharding.group_places import GroupPlaces
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.daemon.sharding.shard_plugin import plugin_class
@@ -37,6 +38,7 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.shard_counts import ShardCounts
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
+from trio_sched.engine.sharding.sharded_scheduler import ShardedScheduler
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
@@ -71,6 +73,7 @@ class Sharding:
     elector: ShardElector
     takeover: Takeover
     proposals: Proposals
+    groups: GroupPlaces
     binder: ShardedBinder
     failure_handler: Callable[..., ShardedFailureHandler]
     binding: Callable[..., ShardedBindingCycle]
@@ -260,13 +263,19 @@ def build_sharding(
             all_pods=lambda: list(shown().values()),
             new_term=elector.wake.set,
             place_lost=proposals.lost_place,
+            asked=lambda pod: groups.answer(pod),
         )
         return changes.event_handlers
+
+    assert isinstance(scheduler, ShardedScheduler)
+    groups = GroupPlaces(
+        owned=owned, proposals=proposals, scheduler=scheduler, jobs=jobs, handlers=lambda: places(), wake=wake
+    )
 
     def pod_groups(**parts: Any) -> ShardedPodGroups:
         from trio_sched.daemon.sharding.sharded_pod_groups import ShardedPodGroups
 
-        return ShardedPodGroups(**parts, owned=owned, elector=elector)
+        return ShardedPodGroups(**parts, owned=owned, elector=elector, groups=groups)
 
     def places() -> ShardedEventHandlers:
         assert changes.event_handlers is not None  # it is made before the first pod is decided on
@@ -278,17 +287,26 @@ def build_sharding(
         elector=elector,
         takeover=takeover,
         proposals=proposals,
-        binder=ShardedBinder(owned=owned, writes=writes, proposals=proposals),
+        groups=groups,
+        binder=ShardedBinder(owned=owned, writes=writes, proposals=proposals, groups=groups),
         failure_handler=partial(
-            ShardedFailureHandler, owned=owned, proposals=proposals, jobs=jobs, preemption=preemption, places=places
+            ShardedFailureHandler,
+            owned=owned,
+            proposals=proposals,
+            jobs=jobs,
+            preemption=preemption,
+            groups=groups,
+            places=places,
         ),
-        binding=partial(ShardedBindingCycle, owned=owned, proposals=proposals),
+        binding=partial(ShardedBindingCycle, owned=owned, proposals=proposals, groups=groups),
         event_handlers=event_handlers,
         places=places,
         object_writes=partial(ShardedObjectWrites, elector=elector),
         pod_groups=pod_groups,
         loader=partial(
-            ShardedProfileLoader, owned=owned, plugin=plugin_class(owned, elector, proposals, scheduler.object_cache)
+            ShardedProfileLoader,
+            owned=owned,
+            plugin=plugin_class(owned, elector, proposals, groups, scheduler.object_cache),
         ),
     )
 

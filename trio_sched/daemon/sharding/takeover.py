@@ -20,7 +20,7 @@ from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.pod_scope import Scope
-from trio_sched.engine.sharding.reserved_places import is_reserved
+from trio_sched.engine.sharding.reserved_places import is_kept_for_group, is_reserved
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
@@ -30,6 +30,7 @@ from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.pods import exchange_pod_status
 from trio_sched.kube_client.retry import BackoffManager
 from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.objects.pod_groups.workload_groups import join_group, stay_in_group
 from trio_sched.objects.timestamps import format_micro_time, format_time
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,11 @@ class Takeover:
             pods.extend(page.objects)
 
         await verbs.list_pages(self.client, POD_KIND, take)
+        for pod in pods if self.owned.has_groups else ():
+            known = self.shown().get((pod.namespace, pod.name))
+            join_group(pod)
+            if known is not None:
+                stay_in_group(pod, known)
         return pods
 
     # --- fencing ----------------------------------------------------------------------------------------------------
@@ -121,10 +127,16 @@ class Takeover:
         shards = {one.shard for one in taken.held}
         pending = [pod for pod in pods if not pod.node_name and self.has_profile(pod)]
 
+        begun = {pod.group_key for pod in pods if pod.node_name and pod.group_key and not _is_terminating(pod)}
+
         def takes_back(pod: Pod) -> bool:
             # The lane begins without nominations; others are those of replicas that are alive.
             nominated = pod.nominated_node_name
-            return bool(nominated) and not is_reserved(pod) and (has_lane or self.owned.of_node(nominated) in shards)
+            if not nominated or is_reserved(pod):
+                return False
+            if is_kept_for_group(pod):  # only the lane takes that back, and it completes what is bound in part
+                return has_lane and pod.group_key not in begun
+            return has_lane or self.owned.of_node(nominated) in shards
 
         fenced = {pod.uid: pod for pod in pending if taken.needs_fence or takes_back(pod)}
         if taken.needs_fence:
@@ -250,6 +262,10 @@ class Takeover:
             return pod
 
 
+def _is_terminating(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
 def _evictable(pods: list[Pod], pending: list[Pod], is_taken: Callable[[str], bool]) -> Iterator[Pod]:
     """Those of *pods* on the nodes that *is_taken* which may be evicted for one of *pending* with a reserved place."""
     highest: dict[str, int] = {}
@@ -258,5 +274,5 @@ def _evictable(pods: list[Pod], pending: list[Pod], is_taken: Callable[[str], bo
         if is_reserved(pod) and is_taken(name):
             highest[name] = max(highest.get(name, pod.priority), pod.priority)
     for pod in pods if highest else ():
-        if pod.priority < highest.get(pod.node_name, pod.priority) and pod.metadata.deletion_timestamp is None:
+        if pod.priority < highest.get(pod.node_name, pod.priority) and not _is_terminating(pod):
             yield pod

@@ -30,6 +30,7 @@ from trio_sched.kube_client.errors import (
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.retry import BackoffManager
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_groups.workload_groups import join_group, stay_in_group
 
 log = logging.getLogger(__name__)
 
@@ -186,6 +187,9 @@ def pending_as_before(pod: Pod, found: Pod) -> None:
         raise PodHasChanged(f"the pod is on node {found.node_name} already", found)
     if found.metadata.deletion_timestamp is not None:
         raise PodHasChanged("the pod is being deleted", found)
+    if found.spec != pod.spec:  # only watches show a reference to a workload as the group that it stands for
+        join_group(found)
+        stay_in_group(found, pod)
     if found.spec != pod.spec or found.metadata.labels != pod.metadata.labels:
         raise PodHasChanged("the pod was changed", found)
 

@@ -8,9 +8,9 @@ from typing import Any
 from attrs import define, field
 
 from trio_sched.engine.sharding.ownership import LANE, shard_of
-from trio_sched.engine.sharding.pod_scope import Scope, owner_of, pinned_node, scope_of
+from trio_sched.engine.sharding.pod_scope import Scope, is_in_group, owner_of, pinned_node, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
-from trio_sched.engine.sharding.reserved_places import is_reserved
+from trio_sched.engine.sharding.reserved_places import is_asked_for_group, is_kept_for_group, is_reserved
 from trio_sched.objects.pod import Pod
 
 
@@ -114,7 +114,22 @@ class OwnedShards:
         """Whether this process is to know *pod*, which has no node: it decides on it, or answers who does."""
         if self.decides_on(pod):
             return self.terms.are_agreed(pod) or self.has_place_elsewhere(pod)
-        return bool(pod.status.nominated_node_name) and self.owns_node(pod.status.nominated_node_name)
+        if not (pod.status.nominated_node_name and self.owns_node(pod.status.nominated_node_name)):
+            return False
+        return is_kept_for_group(pod) if self.has_groups and is_in_group(pod) else True
+
+    # --- pods of groups ---------------------------------------------------------------------------------------------
+
+    def is_asked_for_group(self, pod: Pod) -> bool:
+        """Whether another process asks to keep a place for *pod* on a node of this one until its group is bound."""
+        return self._is_of_groups(pod) and is_asked_for_group(pod)
+
+    def keeps_for_group(self, pod: Pod) -> bool:
+        """Whether this process keeps a place for *pod*, which another one decides on, until its group is bound."""
+        return self._is_of_groups(pod) and is_kept_for_group(pod)
+
+    def _is_of_groups(self, pod: Pod) -> bool:
+        return bool(pod.status.nominated_node_name) and self.has_groups and is_in_group(pod) and self.is_proposed(pod)
 
     # --- what is under way ------------------------------------------------------------------------------------------
 

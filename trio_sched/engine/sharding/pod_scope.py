@@ -20,6 +20,8 @@ class Scope(Enum):
     """Its rules reach beyond a node: the holder of the lane decides, on any node."""
     CLAIMS = "claims"
     """It claims volumes or devices: the holder of the lane gives it these, and decides, on any node."""
+    GROUP = "group"
+    """It is in a pod group: the holder of the lane decides, on any node, and binds it once its group has its places."""
     CONFINED = "confined"
     """It needs something that only one process may give away: the holder of the lane decides, on its own nodes."""
 
@@ -64,17 +66,21 @@ def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool], 
         has_groups: gate GenericWorkload.
     """
     spec = pod.spec
-    if (has_groups and is_in_group(pod)) or _requests_device(pod, is_device):
+    if _requests_device(pod, is_device):
         return Scope.CONFINED
+    in_group = has_groups and is_in_group(pod)
     if spec.resource_claims or any(map(_is_given_away, spec.volumes or ())):
-        return Scope.CLAIMS
+        return Scope.CONFINED if in_group else Scope.CLAIMS
     constraints = spec.topology_spread_constraints or ()
     if any(one.when_unsatisfiable != "ScheduleAnyway" for one in constraints):
-        return Scope.LANE
+        return Scope.CONFINED if in_group else Scope.LANE
     own = affinity_terms(pod)
-    if own.required_affinity or own.required_anti_affinity or own.problem or terms.selects(pod):
-        return Scope.LANE
-    return Scope.LOCAL
+    if own.required_affinity or own.required_anti_affinity or own.problem:
+        # The owner of another node does not see where the rest of the group is going to be.
+        return Scope.CONFINED if in_group else Scope.LANE
+    if in_group:
+        return Scope.GROUP
+    return Scope.LANE if terms.selects(pod) else Scope.LOCAL
 
 
 def _is_given_away(volume: Volume) -> bool:

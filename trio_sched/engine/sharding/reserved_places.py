@@ -7,13 +7,17 @@ from typing import Final
 from trio_sched.objects.pod import Pod, PodCondition
 
 PLACE_RESERVED: Final = "trio-sched.dev/PlaceReserved"
-"""The condition of a pod that others are evicted for: whether the owner of the node keeps the place for it."""
+"""The condition of a pod that others are evicted for, or of a group: whether the owner of the node keeps its place."""
 MAY_PREEMPT: Final = "MayPreempt"
 """Its reason: whoever nominated the pod found no room on any node; the owner of this one has not answered."""
 PREEMPTING: Final = "Preempting"
 """Its reason: the owner keeps the place, and evicts others; nobody else takes the nomination back."""
 TAKEN_BACK: Final = "TakenBack"
 """Its reason: the pod was nominated so before, and is not any more."""
+ASKED_FOR_GROUP: Final = "AskedForGroup"
+"""Its reason: the owner of the node is to keep the place until others of the group of the pod have theirs."""
+KEPT_FOR_GROUP: Final = "KeptForGroup"
+"""Its reason: the owner keeps the place; whoever decides on the group binds the pod there, or takes the place back."""
 
 
 def place_note(pod: Pod) -> PodCondition | None:
@@ -26,10 +30,24 @@ def place_note(pod: Pod) -> PodCondition | None:
 
 def may_preempt(pod: Pod) -> bool:
     """Whether others may be evicted for *pod* from the node that it is nominated to."""
-    return place_note(pod) is not None
+    return _has_note(pod, MAY_PREEMPT) or _has_note(pod, PREEMPTING)
 
 
 def is_reserved(pod: Pod) -> bool:
-    """Whether the owner of the node that *pod* is nominated to keeps the place."""
+    """Whether the owner of the node that *pod* is nominated to keeps the place, and evicts others."""
+    return _has_note(pod, PREEMPTING)
+
+
+def is_asked_for_group(pod: Pod) -> bool:
+    """Whether the owner of the node that *pod* is nominated to is asked to keep the place until its group is bound."""
+    return _has_note(pod, ASKED_FOR_GROUP)
+
+
+def is_kept_for_group(pod: Pod) -> bool:
+    """Whether the owner of the node that *pod* is nominated to keeps the place until its group is bound."""
+    return _has_note(pod, KEPT_FOR_GROUP)
+
+
+def _has_note(pod: Pod, reason: str) -> bool:
     note = place_note(pod)
-    return note is not None and note.reason == PREEMPTING
+    return note is not None and note.reason == reason

@@ -20,7 +20,8 @@ class ShardedEventHandlers(EventHandlers):
     """Sees all pods, and queues its own.
 
     A pod of its own that the owner of another node keeps a place for counts as if it were on that node, and is not
-    queued: it is bound there, or the owner takes the nomination back.
+    queued: it is bound there, or the owner takes the nomination back. So does a pod of a group of another process that
+    this one keeps a place for.
     """
 
     owned: OwnedShards
@@ -30,8 +31,11 @@ class ShardedEventHandlers(EventHandlers):
     """Called when a pod has come that repels others in a way that was not known."""
     place_lost: Callable[[Pod, str], None]
     """Called with a pod, and the node, whose owner keeps no place for it any more."""
+    asked: Callable[[Pod], None]
+    """Called with a pod of a group of another process that asks for a place on a node of this one."""
     elsewhere: dict[str, tuple[str, str]] = field(factory=dict, init=False)
-    """By UID: pods of this process that have a place on a node of another → namespace and name, and the node."""
+    """By UID: pods that are decided on in one process and have a place on a node of another, if this is one of both →
+    namespace and name, and the node."""
     _terms_changed: bool = field(default=False, init=False)
     _now: float = field(default=0.0, init=False)
 
@@ -47,7 +51,13 @@ class ShardedEventHandlers(EventHandlers):
         if owned.terms.add(pod, owned.seen):
             self._terms_changed = True
             self.new_term()
-        return super().pod_changed(change, now=now)
+        label = super().pod_changed(change, now=now)
+        self._look_if_asked(pod)
+        return label
+
+    def _look_if_asked(self, pod: Pod) -> None:
+        if not pod.node_name and self.owned.is_asked_for_group(pod) and self._has_profile(pod):
+            self.asked(pod)
 
     def batch_changed(self, kind: Watched) -> None:
         """Objects of *kind* have changed; see `EventHandlers.batch_changed`."""
@@ -58,7 +68,10 @@ class ShardedEventHandlers(EventHandlers):
     def take_up_own(self, *, now: float) -> None:
         """Others decide on some pods from now on: forget those, take up the ones that are this process's now."""
         self._terms_changed = False
-        self.profiles_changed(self.all_pods() if self.owned.ready else (), now=now)
+        pods = self.all_pods() if self.owned.ready else ()
+        self.profiles_changed(pods, now=now)
+        for pod in pods if self.owned.has_groups else ():
+            self._look_if_asked(pod)
 
     def profiles_changed(self, pods: Iterable[Pod], *, now: float) -> None:
         """See `EventHandlers.profiles_changed`."""
@@ -138,8 +151,27 @@ class ShardedEventHandlers(EventHandlers):
         self.elsewhere[uid] = key, cached.node_name
         return True
 
+    def end_place(self, uid: str, key: str, *, now: float) -> None:
+        """What this process did about a place of a pod of others is over: count it there, if it keeps that, or not."""
+        cache = self.scheduler.cache
+        cached = cache.get(uid)
+        if cached is not None and cached.assumed and not self.keep_place(uid, key):
+            self.elsewhere.pop(uid, None)
+            cache.forget(uid)
+            self.scheduler.queue.move_all(ASSIGNED_POD_DELETE, cached.pod_on_node, None, now=now)
+
+    def is_in_place(self, uid: str, node_name: str) -> bool:
+        """Whether the pod with this UID counts as if it were on a node."""
+        return uid in self.elsewhere and self.elsewhere[uid][1] == node_name
+
     def _has_place_elsewhere(self, pod: Pod) -> bool:
-        return self._has_profile(pod) and self.owned.has_place_elsewhere(pod)
+        owned = self.owned
+        if not pod.status.nominated_node_name or not self._has_profile(pod):
+            return False
+        if owned.has_place_elsewhere(pod) or owned.keeps_for_group(pod):
+            return True
+        # The next lane asks for the place that was kept for the last one.
+        return self.is_in_place(pod.uid, pod.status.nominated_node_name) and owned.is_asked_for_group(pod)
 
     def _leave_place(self, pod: Pod) -> None:
         del self.elsewhere[pod.uid]

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from attrs import define, evolve
 
+from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.evaluation.preemption import Evictable
+from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import Scope
@@ -51,6 +53,19 @@ class ShardedScheduler(Scheduler):
         elsewhere = super().dry_run_preemption(pod, state, others, num_candidates, budgets, evictable=evictable)
         statuses = {**found.statuses, **elsewhere.statuses}
         return evolve(elsewhere, statuses=statuses, error=found.error or elsewhere.error)
+
+    def keep_place(self, pod: Pod, node_name: str, *, now: float) -> SchedulingFailure | None:
+        """Assume *pod*, of a group that another process decides on, on an own node if it fits there; else why not.
+
+        Raises:
+            CacheError: it is on a node already.
+        """
+        with self.trial():
+            decision = self.decide_in_placement(QueuedPodInfo(pod, now), frozenset({node_name}))
+        if isinstance(decision, SchedulingFailure):
+            return decision
+        self.assume(pod, decision)
+        return None
 
     def _may_evict_elsewhere(self, pod: Pod) -> bool:
         """Whether nothing has to be given to *pod* before it can get a place on a node of others."""
