@@ -46,10 +46,10 @@ def server() -> ApiServer:
     return ApiServer()
 
 
-def fill(server: ApiServer) -> None:
+def fill(server: ApiServer, holder: str = "shards-of-2") -> None:
     replicas = {"trio-sched.dev/replicas": '{"a": 3, "b": 9}'}
     leases = "leases.coordination.k8s.io"
-    store(server, leases, "kube-system/kube-scheduler", lease("kube-scheduler", "shards-of-2", replicas))
+    store(server, leases, "kube-system/kube-scheduler", lease("kube-scheduler", holder, replicas))
     store(server, leases, "kube-system/kube-scheduler-shard-0-of-2", lease("kube-scheduler-shard-0-of-2", "a"))
     for name in NODES:
         store(server, "nodes", name, json.loads(encode(node(name))))
@@ -100,3 +100,17 @@ def test_a_pod_that_the_same_replica_decides_on_and_evicts_others_for_waits_for_
     store(server, leases, "kube-system/kube-scheduler-shard-1-of-2", lease("kube-scheduler-shard-1-of-2", "a"))
     _code, out, _err = shown(capsys, tmp_path, server, "-o", "json")
     assert [one["nominated"] for one in json.loads(out)["shards"]] == [[], []]
+
+
+@pytest.mark.parametrize("suffix", ["", "-with-groups"])
+def test_pods_of_groups_are_those_of_shard_0_if_the_replicas_know_of_groups(
+    suffix: str, server: ApiServer, capsys: Capture, tmp_path: Path
+) -> None:
+    fill(server, f"shards-of-2{suffix}")
+    uid = next(uid for uid in "abcdef" if shard_of(uid, 2) == 1)
+    store(server, "pods", "default/g", json.loads(encode(pod("g", uid=uid, group="gang"))))
+    _code, out, _err = shown(capsys, tmp_path, server, "-o", "json")
+    pending = [one["pending"] for one in json.loads(out)["shards"]]
+    decider = shard_of("u", 2)
+    of_group = 0 if suffix else 1
+    assert pending == [(decider == shard) + (of_group == shard) for shard in (0, 1)]

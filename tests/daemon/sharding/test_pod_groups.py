@@ -2,11 +2,13 @@
 
 import pytest
 import trio
+from attrs import evolve
 from gangs import GANG_GATES, Gangs, condition_of
 from lossy_network import Deadline, start_with_deadline
-from sharded_replicas import SETTLED_SECONDS, replicas_of, sharding_of
+from sharded_replicas import SETTLED_SECONDS, ready_of, replicas_of, sharding_of
 from trio.testing import MockClock
 
+from trio_sched.config.feature_gates import resolve_feature_gates
 from trio_sched.daemon.sharding.sharded_pod_groups import ShardedPodGroups
 from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.engine.sharding.ownership import LANE, shard_of
@@ -163,3 +165,18 @@ async def test_whoever_loses_the_lane_knows_of_no_incomplete_gangs_any_more(auto
         await trio.sleep(10)
         knows = groups_of(process).recovery.is_incomplete("default/gang")
         assert not knows
+
+
+async def test_replicas_without_the_gate_wait_until_those_with_it_have_ended(autojump_clock: MockClock) -> None:
+    """They would bind the pods of a gang one by one, also to nodes where places are kept for others of it."""
+    async with replicas_of(small(*NAMES), shards=2, replicas=1, gates=GANG_GATES) as replicas:
+        cluster, first = replicas.cluster, replicas.running[0]
+        cluster._settings = evolve(cluster._settings, gates=resolve_feature_gates([]))
+        other = await cluster.start_scheduler("other", wait=False)
+        await trio.sleep(40)
+        found = [ready_of(first), ready_of(other)]
+        assert found == [[0, 1], []]
+        await first.stop()
+        await trio.sleep(40)
+        found = [ready_of(other)]
+        assert found == [[0, 1]]

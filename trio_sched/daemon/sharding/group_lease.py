@@ -30,6 +30,7 @@ REPLICAS: Final = "trio-sched.dev/replicas"
 FENCE_BEFORE: Final = "trio-sched.dev/fence-before"
 """Shards that were held last in an earlier term of the group are fenced for all pods: others scheduled since."""
 _HOLDER: Final = "shards-of-"
+_WITH_GROUPS: Final = "-with-groups"
 _MAX_REPLICAS: Final = 1000
 _read_replicas: Final = msgspec.json.Decoder(dict[str, int]).decode
 
@@ -41,6 +42,8 @@ class GroupLease:
     client: KubeClient
     settings: LeaderElection
     shards: int
+    has_groups: bool
+    """Gate GenericWorkload: who does not know of groups would bind pods of a gang one by one."""
     replica: str
     """The identity of this process."""
     wall_clock: Callable[[], datetime]
@@ -57,7 +60,7 @@ class GroupLease:
     @property
     def holder(self) -> str:
         """What the lease calls its holders."""
-        return f"{_HOLDER}{self.shards}"
+        return f"{_HOLDER}{self.shards}{_WITH_GROUPS if self.has_groups else ''}"
 
     @property
     def lock(self) -> str:
@@ -191,10 +194,14 @@ def replicas_of(stored: StoredLease) -> dict[str, int]:
     return dict(list(found.items())[-_MAX_REPLICAS:])
 
 
-def read_holder(text: str) -> int:
-    """How many shards the replicas have that hold the group lease under this name; 0: it is another holder."""
-    number = text.removeprefix(_HOLDER)
-    return int(number) if number != text and len(number) < 4 and number.isascii() and number.isdecimal() else 0
+def read_holder(text: str) -> tuple[int, bool]:
+    """How many shards the replicas have that hold the group lease under this name, and whether they know of groups.
+
+    0: it is another holder.
+    """
+    number = text.removeprefix(_HOLDER).removesuffix(_WITH_GROUPS)
+    is_one = text.startswith(_HOLDER) and len(number) < 4 and number.isascii() and number.isdecimal()
+    return int(number) if is_one else 0, text.endswith(_WITH_GROUPS)
 
 
 def number(stored: StoredLease | None, annotation: str, default: int) -> int:

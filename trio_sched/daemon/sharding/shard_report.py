@@ -106,11 +106,11 @@ async def read_shards(
     stored = await leases.list_leases(client, namespace=namespace)
     group = stored.get(lease)
     holder = "" if group is None else group.lease.spec.holder_identity or ""
-    shards = read_holder(holder)
+    shards, has_groups = read_holder(holder)
     if group is None or not shards:
         raise NothingIsShared(f"{namespace}/{lease}", holder)
     nodes, pods = await _all(client, NODE_KIND), await _all(client, POD_KIND)
-    owned = OwnedShards(shards=shards)
+    owned = OwnedShards(shards=shards, has_groups=has_groups)
     for one in pods:
         owned.terms.add(one, revision_of(one))
     of_nodes = Counter(owned.of_node(node.name) for node in nodes)

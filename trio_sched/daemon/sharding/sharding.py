@@ -169,7 +169,7 @@ def build_owned(settings: DaemonSettings, sharding: ShardingConfig) -> OwnedShar
         raise NotWithSharding("recording decisions (--record)")
     if settings.shadow is not None:
         raise NotWithSharding("a shadow (--shadow)")
-    return OwnedShards(shards=sharding.shards)
+    return OwnedShards(shards=sharding.shards, has_groups=settings.gates.features.generic_workload)
 
 
 def build_sharding(
@@ -212,6 +212,7 @@ def build_sharding(
         client=clients.leases,
         settings=settings.config.leader_election,
         shards=owned.shards,
+        has_groups=owned.has_groups,
         replica=settings.identity,
         wall_clock=wall_clock,
         permit=clients.write_permit,
@@ -252,7 +253,6 @@ def build_sharding(
     agreement.takes_over = takeover
     if extenders is not None:
         owned.is_extended = extenders.is_interested
-    owned.has_groups = settings.gates.features.generic_workload
     owned.is_giving_back = lambda: not jobs.is_idle("DynamicResources")
     owned.is_device = _device_names(scheduler.object_cache, settings.gates.features.dra_extended_resource)
 
