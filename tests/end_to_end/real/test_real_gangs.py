@@ -1,10 +1,11 @@
 """Gangs on a real API server of 1.35 or later."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trio
 from gangs import GANG_GATES
 from real_gangs import (
     FIRST_WITH_GANGS,
@@ -63,3 +64,36 @@ async def test_a_gang_that_does_not_fit_says_why_and_takes_no_room(tmp_path: Pat
         await server.create_pods("plain", 1, cpu="6")
         await wait_bound(server, "plain-0")
         assert await bound(server) == {"plain-0"}
+
+
+SHARED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+sharding: {shards: 4}
+"""
+
+
+async def test_a_gang_gets_places_on_nodes_of_replicas_that_share_the_work_and_one_too_large_none(
+    tmp_path: Path,
+) -> None:
+    async with real_server(Files(tmp_path), all_kinds=True) as server:
+        minor = await minor_of(server)
+        if minor < FIRST_WITH_POD_GROUPS:
+            pytest.skip(f"1.{minor} has no pod groups")
+        for number in range(6):
+            await create_node(server, f"node-{number}")
+        async with AsyncExitStack() as replicas:
+            for identity in ("a", "b"):
+                await replicas.enter_async_context(
+                    daemon_with(server, [], config=SHARED, gates=GANG_GATES, identity=identity)
+                )
+            for gang, count in (("fits", 30), ("large", 30)):
+                await create_gang(server, minor, gang, count)
+                for number in range(count):
+                    await create_member(server, minor, f"{gang}-{number}", gang)
+                if gang == "fits":
+                    await wait_bound(server, *(f"fits-{number}" for number in range(count)))
+            await trio.sleep(10)
+            assert await bound(server) == {f"fits-{number}" for number in range(30)}
+            items = (await server.request("GET", "/api/v1/namespaces/default/pods"))["items"]
+            assert len({one["spec"]["nodeName"] for one in items if one["spec"].get("nodeName")}) >= 5

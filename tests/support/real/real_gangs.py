@@ -11,10 +11,10 @@ WORKLOADS: Final = "/apis/scheduling.k8s.io/v1alpha1/namespaces/default/workload
 FIRST_WITH_GANGS, FIRST_WITH_POD_GROUPS = 35, 36
 
 
-async def create_node(server: Server) -> None:
+async def create_node(server: Server, name: str = "node") -> None:
     amounts = {"cpu": "6", "memory": "64Gi", "pods": "110"}
     status = {"allocatable": amounts, "capacity": amounts}
-    await server.request("POST", "/api/v1/nodes", {"metadata": {"name": "node"}, "status": status})
+    await server.request("POST", "/api/v1/nodes", {"metadata": {"name": name}, "status": status})
 
 
 async def create_gang(server: Server, minor: int, name: str, min_count: int) -> None:

@@ -24,10 +24,16 @@ from trio_sched.testing.cluster_settings import cluster_settings
 
 @asynccontextmanager
 async def daemon_with(
-    server: Server, plugins: Sequence[Any], config: str | None = None, gates: Mapping[str, bool] | None = None
+    server: Server,
+    plugins: Sequence[Any],
+    config: str | None = None,
+    gates: Mapping[str, bool] | None = None,
+    identity: str = "me",
 ) -> AsyncIterator[Assembly]:
     """Run a daemon with *plugins*, which has the permissions that are computed from what these declare."""
-    settings = evolve(cluster_settings(config, FeatureGates.emulating("", gates or {}), plugins, False), identity="me")
+    settings = evolve(
+        cluster_settings(config, FeatureGates.emulating("", gates or {}), plugins, False), identity=identity
+    )
     tls = TlsSettings(ca_file=str(server.files.server.authority))
     connection = ConnectionSettings(server=server.url, tls=tls, token=SCHEDULER_TOKEN)
     async with open_unlimited(settings.config, connection) as clients, trio.open_nursery() as nursery:
