@@ -39,7 +39,7 @@ QUIET_SECONDS = 150.0
 """After the last fault; leases expire and proposals are given up several times meanwhile."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)  # pytest shows what an assertion is about, and this holds all replicas
 class RandomFaults:
     """One run, drawn from a seed."""
 

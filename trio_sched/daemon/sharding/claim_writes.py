@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import trio
 from attrs import frozen
 
 from trio_sched.daemon.plugins.object_writes import ObjectWrites
+from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.sharding.claim_fences import FENCED
 from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.daemon.sharding.versioned_writes import ends
+from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.plugin_api.handle import ApiRequestFailed, ObjectGone, OutcomeUnknown, WriteConflict
@@ -19,6 +24,8 @@ from trio_sched.plugin_api.handle import ApiRequestFailed, ObjectGone, OutcomeUn
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 1.0
+JOBS: Final = "ShardNodes/claims"
+"""What fences claims in the background is called so among the jobs."""
 
 
 @frozen(eq=False)
@@ -26,18 +33,34 @@ class ShardedObjectWrites(ObjectWrites):
     """Gives a claim another version if a write about it got no response: after that it cannot arrive any more."""
 
     elector: ShardElector
+    owned: OwnedShards
+    jobs: PluginJobs
 
     async def patch(
         self, kind: Watched, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> Any:
         """Merge *patch* into an object; see `ObjectWrites.patch`."""
+        write = partial(super().patch, kind, name, patch, namespace=namespace, subresource=subresource)
+        if kind != "ResourceClaim":
+            return await write()
+        key = f"{namespace}/{name}/claim"
+        self.owned.under_way[key] = UnderWay(frozenset({LANE}), self.owned.seen)
         try:
-            return await super().patch(kind, name, patch, namespace=namespace, subresource=subresource)
-        except OutcomeUnknown as problem:
-            if kind != "ResourceClaim":
-                raise
-            await self._fence(name, namespace, problem)
-            raise WriteConflict(str(problem)) from problem  # it is read again, which shows whether it has arrived
+            with ends(partial(self.owned.ended, key)):
+                try:
+                    return await write()
+                except OutcomeUnknown as problem:
+                    await self._fence(name, namespace, problem)
+                    raise WriteConflict(str(problem)) from problem  # it is read again: that shows what has arrived
+        except trio.Cancelled:  # the pod is given up, as it is evicted for instance, and the write can still arrive
+            with suppress(RuntimeError):  # too many wait: shard 0 is not released then
+                self.jobs.submit(JOBS, "", partial(self._fence_given_up, key, name, namespace))
+            raise
+
+    async def _fence_given_up(self, key: str, name: str, namespace: str) -> None:
+        """Until it is done shard 0 is not released, or its next holder fences the claim."""
+        with ends(partial(self.owned.ended, key)), suppress(OutcomeUnknown):
+            await self._fence(name, namespace, OutcomeUnknown("the pod was given up"))
 
     async def _fence(self, name: str, namespace: str, problem: OutcomeUnknown) -> None:
         """Raises OutcomeUnknown: the lane was lost before, and whoever has it then fences the claim."""

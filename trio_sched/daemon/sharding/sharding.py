@@ -301,7 +301,7 @@ def build_sharding(
         binding=partial(ShardedBindingCycle, owned=owned, proposals=proposals, groups=groups),
         event_handlers=event_handlers,
         places=places,
-        object_writes=partial(ShardedObjectWrites, elector=elector),
+        object_writes=partial(ShardedObjectWrites, elector=elector, owned=owned, jobs=jobs),
         pod_groups=pod_groups,
         loader=partial(
             ShardedProfileLoader,
