@@ -81,9 +81,9 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
                 await trio.sleep(PAUSE_SECONDS)
         finally:
             self._reserving.discard(pod.uid)
-        known = self.scheduler.cache.unassigned.get(pod.key)
-        if known is not None:
-            self.activate([known])
+            known = self.scheduler.cache.unassigned.get(pod.key)
+            if known is not None:
+                self.activate([known])
 
     async def _evict(self, preemptor: Preemptor, victim: Pod) -> bool:
         """Have *victim* deleted in the version that is known; again in a newer one if it has changed meanwhile."""
