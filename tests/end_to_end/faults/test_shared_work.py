@@ -11,7 +11,7 @@ import pytest
 from random_faults import RandomFaults
 from trio.testing import MockClock
 
-SEEDS = (60, 122, 1044, 2113)
+SEEDS = (60, 122, 187, 1044, 2113)
 """Runs of about a second: with evictions, pods that are refused, given up and fenced; with devices and volumes; with
 gangs; with a pod that is evicted while its device is being allocated. In all of them requests are held back."""
 

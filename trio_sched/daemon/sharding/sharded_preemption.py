@@ -51,10 +51,15 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
     """By UID: pods whose attempt has found victims on the node of another process, and that node."""
     _reserving: set[str] = field(factory=set, init=False)
     """UIDs of pods whose place is being reserved."""
+    _held_back: set[str] = field(factory=set, init=False)
+    """UIDs of pods that were told to wait."""
 
     def is_preempting_for(self, uid: str) -> bool:
         """Whether the preemptor has to wait; see `PreemptionExecutor.is_preempting_for`."""
-        return uid in self._reserving or super().is_preempting_for(uid)
+        if uid not in self._reserving and not super().is_preempting_for(uid):
+            return False
+        self._held_back.add(uid)
+        return True
 
     async def preempt(
         self, pod: Pod, victims: Sequence[Pod], node_name: str, plugin: str, loss: Loss, *, in_background: bool
@@ -67,6 +72,17 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
             self.reserve(pod, node_name)
             return None
         return await super().preempt(pod, victims, node_name, plugin, loss, in_background=in_background)
+
+    def try_again(self) -> None:
+        """Try the pods next whose victims have left.
+
+        One that has come back into the queue meanwhile, as its shard changed hands, was rejected by no plugin that
+        would wake it.
+        """
+        ended = {uid for uid in self._held_back if not self.is_preempting_for(uid)}
+        if ended:
+            self._held_back -= ended
+            self.activate([one.pod for one in self.scheduler.queue.gated().values() if one.uid in ended])
 
     def reserve(self, pod: Pod, node_name: str) -> None:
         """Keep the place on an own node for *pod*, and try it again then."""

@@ -263,6 +263,7 @@ def build_sharding(
             all_pods=lambda: list(shown().values()),
             new_term=elector.wake.set,
             place_lost=proposals.lost_place,
+            victim_gone=preemption.try_again,
             asked=lambda pod: groups.answer(pod),
         )
         return changes.event_handlers

@@ -31,6 +31,8 @@ class ShardedEventHandlers(EventHandlers):
     """Called when a pod has come that repels others in a way that was not known."""
     place_lost: Callable[[Pod, str], None]
     """Called with a pod, and the node, whose owner keeps no place for it any more."""
+    victim_gone: Callable[[], None]
+    """Called when a pod is gone that others may have been waiting for."""
     asked: Callable[[Pod], None]
     """Called with a pod of a group of another process that asks for a place on a node of this one."""
     elsewhere: dict[str, tuple[str, str]] = field(factory=dict, init=False)
@@ -47,6 +49,7 @@ class ShardedEventHandlers(EventHandlers):
             self.elsewhere.pop(pod.uid, None)
             label = super().pod_changed(change, now=now)
             self._terms_changed |= owned.terms.remove(pod if change.old is None else change.old)
+            self.victim_gone()
             return label
         if owned.terms.add(pod, owned.seen):
             self._terms_changed = True
