@@ -157,10 +157,7 @@ def assemble(
         )
     sharding, served = None, ServedVersions(clients.main)
     if owned is not None:
-        from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
         from trio_sched.daemon.sharding.sharding import build_sharding
-
-        assert isinstance(preemption_executor, ShardedPreemptionExecutor)
 
         sharding = build_sharding(
             owned,

@@ -130,6 +130,34 @@ async def test_devices_are_taken_back_from_a_pod_that_the_owner_of_the_node_has_
         network.cancel_scope.cancel()
 
 
+async def test_a_device_is_given_to_nobody_while_a_write_for_a_pod_that_was_evicted_can_still_arrive(
+    autojump_clock: MockClock,
+) -> None:
+    async with trio.open_nursery() as network, replicas_of(NODES, shards=2, replicas=0) as replicas:
+        cluster, ledger = replicas.cluster, DeviceLedger(replicas.cluster)
+        _process, link = await start_behind_lossy_network(cluster, network, "r", Random(0), 0.0)
+        await trio.sleep(SETTLED_SECONDS)
+        await create_devices(cluster)
+        link.held = b"/resourceclaims/a"
+        await create_with_claim(cluster, "a")
+        await trio.sleep(1)
+        await cluster.create(pod("high", cpu="3500m", priority=10, node_selector={HOST: OTHER}))
+        await trio.sleep(2)
+        await cluster.create(resource_claim("b"))
+        await cluster.create(pod("b", cpu="100m", claims=["b"]))
+        await trio.sleep(3)
+        given = ledger.devices()
+        assert given == {}
+        link.held = b""
+        link.let_go.set()
+        await trio.sleep(SETTLED_SECONDS)
+        cluster.assert_scheduled("high", on=OTHER)
+        cluster.assert_scheduled("b", on=OTHER)
+        wrong = ledger.wrong
+        assert wrong == []
+        network.cancel_scope.cancel()
+
+
 async def test_the_owner_of_a_node_waits_until_it_has_seen_what_the_lane_has_written_about_claims(
     autojump_clock: MockClock,
 ) -> None:

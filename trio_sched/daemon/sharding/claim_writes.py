@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 import trio
@@ -24,8 +25,10 @@ from trio_sched.plugin_api.handle import ApiRequestFailed, ObjectGone, OutcomeUn
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 1.0
-JOBS: Final = "ShardNodes/claims"
-"""What fences claims in the background is called so among the jobs."""
+FENCES: Final = "ShardNodes/fences"
+"""What fences claims in the background is called so among the jobs, so that it waits for no pod."""
+_numbers: Final = count()
+"""Of writes: several about one claim can be under way."""
 
 
 @frozen(eq=False)
@@ -43,7 +46,7 @@ class ShardedObjectWrites(ObjectWrites):
         write = partial(super().patch, kind, name, patch, namespace=namespace, subresource=subresource)
         if kind != "ResourceClaim":
             return await write()
-        key = f"{namespace}/{name}/claim"
+        key = f"{namespace}/{name}/{next(_numbers)}"
         self.owned.under_way[key] = UnderWay(frozenset({LANE}), self.owned.seen)
         try:
             with ends(partial(self.owned.ended, key)):
@@ -54,7 +57,7 @@ class ShardedObjectWrites(ObjectWrites):
                     raise WriteConflict(str(problem)) from problem  # it is read again: that shows what has arrived
         except trio.Cancelled:  # the pod is given up, as it is evicted for instance, and the write can still arrive
             with suppress(RuntimeError):  # too many wait: shard 0 is not released then
-                self.jobs.submit(JOBS, "", partial(self._fence_given_up, key, name, namespace))
+                self.jobs.submit(FENCES, "", partial(self._fence_given_up, key, name, namespace))
             raise
 
     async def _fence_given_up(self, key: str, name: str, namespace: str) -> None:

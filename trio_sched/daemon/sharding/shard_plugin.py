@@ -48,8 +48,11 @@ _OTHERS: Final = (
     "node(s) were not the one that another replica has nominated the pod to",
     "node(s) belonged to a shard whose holder did not answer or had refused the pod",
     "node(s) have to wait until it is seen that volumes or devices were given to the pod",
+    "node(s) have to wait until devices of a pod that was evicted are free for certain",
 )
-_CONFINED, _PROPOSED, _AVOIDED, _UNSEEN = 1, 2, 3, 4
+_CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT = 1, 2, 3, 4, 5
+_GIVEN_BY_LANE: Final = (Scope.CLAIMS, Scope.CONFINED)
+"""Pods of these may get devices."""
 _RETRY_SECONDS: Final = 2.0
 
 
@@ -83,7 +86,7 @@ class ShardNodes:
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
         """Nearly all pods may go anywhere; those that may not are looked at one by one."""
-        if self.owned.is_proposed(pod) or self.proposals.avoided(pod.uid):
+        if self.owned.is_proposed(pod) or self.proposals.avoided(pod.uid) or self._is_in_doubt(pod):
             return None
         return self.owned.scope(pod) is Scope.CONFINED
 
@@ -95,6 +98,8 @@ class ShardNodes:
                 codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
             else:
                 codes = np.full(len(nodes), _UNSEEN)
+        elif self._is_in_doubt(pod):
+            codes = np.full(len(nodes), _IN_DOUBT)
         elif self.owned.scope(pod) is Scope.CONFINED:
             codes = np.where(self._are_own(nodes), 0, _CONFINED)
         else:
@@ -114,7 +119,10 @@ class ShardNodes:
             return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica has nominated"))
         if self.owned.has_groups and is_in_group(pod):
             return PostFilterResult(unresolvable("nothing is evicted for pod groups where replicas share the work"))
-        if self.owned.scope(pod) in (Scope.CLAIMS, Scope.CONFINED):
+        if self._is_in_doubt(pod):
+            self.handle.retry_after(pod, _RETRY_SECONDS)
+            return PostFilterResult(unresolvable("nothing is evicted while devices are in doubt"))
+        if self.owned.scope(pod) in _GIVEN_BY_LANE:
             tokens = self.elector.tokens({LANE})
             if tokens is None or not self.elector.may_write(tokens):
                 self.handle.retry_after(pod, _RETRY_SECONDS)
@@ -129,6 +137,9 @@ class ShardNodes:
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """Prefer own nodes."""
         return np.where(self._are_own(nodes), MAX_SCORE, 0)
+
+    def _is_in_doubt(self, pod: Pod) -> bool:
+        return self.owned.is_fencing() and self.owned.scope(pod) in _GIVEN_BY_LANE
 
     def _are_own(self, nodes: NodeColumns) -> BoolArray:
         return self._are_in(self.owned.ready, nodes)

@@ -17,10 +17,11 @@ from trio_sched.daemon.clients import Clients
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
+from trio_sched.daemon.pods.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.sharding.agreement import Agreement
 from trio_sched.daemon.sharding.claim_fences import ClaimFences
-from trio_sched.daemon.sharding.claim_writes import ShardedObjectWrites
+from trio_sched.daemon.sharding.claim_writes import FENCES, ShardedObjectWrites
 from trio_sched.daemon.sharding.group_lease import GroupLease
 from trio_sched.daemon.sharding.group_places import GroupPlaces
 from trio_sched.daemon.sharding.proposals import Proposals
@@ -179,7 +180,7 @@ def build_sharding(
     *,
     scheduler: Scheduler,
     status_writer: PodStatusWriter,
-    preemption: ShardedPreemptionExecutor,
+    preemption: PreemptionExecutor,
     object_waits: ObjectWaits,
     jobs: PluginJobs,
     extenders: Extenders | None,
@@ -248,12 +249,14 @@ def build_sharding(
         changed=changes.try_again,
         try_again=changes.try_pods_again,
     )
+    assert isinstance(preemption, ShardedPreemptionExecutor)
     preemption.proposals = proposals
     elector.takes_over, elector.look = takeover, proposals.look
     agreement.takes_over = takeover
     if extenders is not None:
         owned.is_extended = extenders.is_interested
     owned.is_giving_back = lambda: not jobs.is_idle("DynamicResources")
+    owned.is_fencing = lambda: not jobs.is_idle(FENCES)
     owned.is_device = _device_names(scheduler.object_cache, settings.gates.features.dra_extended_resource)
 
     def event_handlers(**parts: Any) -> ShardedEventHandlers:

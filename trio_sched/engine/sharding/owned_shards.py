@@ -60,6 +60,8 @@ class OwnedShards:
     """Whether extenders take part in the decision on a pod."""
     is_giving_back: Callable[[], bool] = _nothing_under_way
     """Whether claims are being written in the background, for pods whose attempts have ended."""
+    is_fencing: Callable[[], bool] = _nothing_under_way
+    """Whether a write about a claim of a pod that was given up can still arrive; no device is given away until then."""
     confined_profiles: frozenset[str] = frozenset()
     """Profiles with plugins that may judge a node by others, or give away what others could, too."""
     lane_profiles: frozenset[str] = frozenset()
