@@ -278,6 +278,7 @@ class _Pipeline:
                 continue
             await posts.collect()
             self._receive()
+            await trio.lowlevel.checkpoint()  # reading the responses and writing what is next take milliseconds each
 
     async def _send(self) -> bool:
         """Send as many as may be in flight; returns whether there were any."""

@@ -118,7 +118,7 @@ async def test_an_answer_of_a_while_ago_says_so(
         await cluster.create(pod("huge", cpu=4))
         await cluster.settle()
         page = ExplainPage(cluster.scheduler.assembly)
-        found = json.loads(page.explained(cluster.pod("huge"), (), None, age_seconds=age_seconds))
+        found = page.explained(cluster.pod("huge"), (), None, age_seconds=age_seconds)
     assert len(found["notes"]) == len(notes)
     assert all(text in note for text, note in zip(notes, found["notes"], strict=True))
 

@@ -18,7 +18,7 @@ from trio_sched.daemon.serving.status_bodies import indented_json
 from trio_sched.daemon.watching.written_objects import written_as
 from trio_sched.engine.queue.pending_pods import pending_pods
 from trio_sched.explanation.commands import Kubectl, Workload, workload_of
-from trio_sched.explanation.data import explanation_as_data
+from trio_sched.explanation.data import Json, explanation_as_data
 from trio_sched.explanation.explanation import Waiting, explain
 from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.text import Layout, explanation_text
@@ -35,8 +35,8 @@ _TIMEOUT_SECONDS: Final = 20.0
 _MAX_NODES: Final = 20
 _OLD_SECONDS: Final = 1.0
 """From this age on an explanation says how old it is."""
-_Question = tuple[str, str, str, list[str], Waiting | None]
-"""Name, UID and version of the pod, the nodes that are asked about, and what the queue knows."""
+_Question = tuple[str, str, str, list[str], Waiting | None, bool]
+"""Name, UID and version of the pod, the nodes that are asked about, what the queue knows, and whether as text."""
 _PLAIN: Final = ("content-type", "text/plain; charset=utf-8")
 
 
@@ -77,7 +77,8 @@ class ExplainPage:
         except PodNotShown as error:
             return refusal(str(error), error.status)
         async with self._limit:
-            asked = (key, pod.uid, pod.metadata.resource_version, nodes, self.waiting(pod))
+            is_text = request.parameter("output") == "text"
+            asked = (key, pod.uid, pod.metadata.resource_version, nodes, self.waiting(pod), is_text)
             question = msgspec.msgpack.encode(asked)
             try:
                 for is_new in (False, True):
@@ -88,10 +89,7 @@ class ExplainPage:
                     return refusal(f"pod {key} has changed meanwhile; ask again", 503)
             except CopyFailed as failed:
                 return refusal(f"pod {key} could not be explained: {failed}", 503)
-        data = msgspec.json.decode(body)
-        if request.parameter("output") == "text":
-            return Response(headers=[_PLAIN, NOSNIFF], body=explanation_text(data, Layout()).encode())
-        return Response(headers=[JSON, NOSNIFF], body=indented_json(data) + b"\n")
+        return Response(headers=[_PLAIN if is_text else JSON, NOSNIFF], body=body)
 
     def _pod(self, key: str) -> Pod:
         namespace, _, name = key.partition("/")
@@ -101,17 +99,18 @@ class ExplainPage:
         return found
 
     def _answer(self, question: bytes) -> bytes:
-        """Runs in the copy; empty if it does not have the pod as it is now."""
-        key, uid, version, nodes, waiting = msgspec.msgpack.decode(question, type=_Question)
+        """Runs in the copy, up to the last byte of the page; empty if it does not have the pod as it is now."""
+        key, uid, version, nodes, waiting, is_text = msgspec.msgpack.decode(question, type=_Question)
         try:
             pod = self._pod(key)
         except PodNotShown:
             return b""
         if (pod.uid, pod.metadata.resource_version) != (uid, version):
             return b""
-        return self.explained(pod, nodes, waiting, age_seconds=self._copy.age_seconds)
+        data = self.explained(pod, nodes, waiting, age_seconds=self._copy.age_seconds)
+        return explanation_text(data, Layout()).encode(errors="replace") if is_text else indented_json(data) + b"\n"
 
-    def explained(self, pod: Pod, nodes: Sequence[str], waiting: Waiting | None, *, age_seconds: float = 0.0) -> bytes:
+    def explained(self, pod: Pod, nodes: Sequence[str], waiting: Waiting | None, *, age_seconds: float = 0.0) -> Json:
         """The explanation as JSON, worked out here, where everything is as it was *age_seconds* ago."""
         found = explain(self.assembly.scheduler, pod, scores_of=nodes)
         found.waiting = waiting
@@ -120,7 +119,7 @@ class ExplainPage:
         if self.assembly.extenders is not None:
             found.notes.append("extenders are not asked here; they may refuse nodes, too")
         kubectl = Kubectl(written=written_as(self.assembly.watches.served))
-        return msgspec.json.encode(explanation_as_data(found, self._workload(pod), kubectl))
+        return explanation_as_data(found, self._workload(pod), kubectl)
 
     def _workload(self, pod: Pod) -> Workload | None:
         controller, cache = controller_of(pod), self.assembly.scheduler.object_cache

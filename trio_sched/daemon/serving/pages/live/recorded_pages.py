@@ -121,7 +121,7 @@ class RecordedPages:
             pod = cache.unassigned.get(key) or next((one.pod for one in cache if one.pod.key == key), None)
             if pod is None:
                 raise _NotShown("there is no such pod at that time", 404)
-            return page.explained(pod, (), page.waiting(pod))
+            return json_line(page.explained(pod, (), page.waiting(pod)))
 
         return await self._looked(request, explained, changes=True)
 
