@@ -21,13 +21,6 @@ class PodPatch(Struct, frozen=True, gc=False, array_like=True):
     status: PodStatus | None = None
 
 
-def has_other_status_only(old: Pod, new: Pod) -> bool:
-    """Whether nothing but the status differs, or nothing at all but the version."""
-    if new.spec is not old.spec and new.spec != old.spec:
-        return False
-    return bool(structs.replace(old.metadata, resource_version=new.metadata.resource_version) == new.metadata)
-
-
 def patch_of(old: Pod, new: Pod) -> PodPatch:
     """What makes *new* of *old*; parts that are one object in both have not changed, and most of them are."""
     was, metadata, spec = old.metadata, new.metadata, new.spec

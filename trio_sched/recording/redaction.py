@@ -19,7 +19,7 @@ from trio_sched.objects.config_map import ConfigMap
 from trio_sched.objects.copies import encode
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod import Pod, PodCondition, PodStatus
+from trio_sched.objects.pod import Pod
 from trio_sched.objects.storage.persistent_volume import CLASS_ANNOTATION
 from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource, Watched
 from trio_sched.snapshot.devices.claim_cache import EXTENDED_RESOURCE_CLAIM
@@ -33,9 +33,6 @@ READ_ANNOTATIONS: Final = (
     "volume.kubernetes.io/selected-node",
 )
 """The annotations that built-in plugins read; ``*`` at the end stands for any text."""
-
-READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending", "PodScheduled"})
-"""The types of conditions of pods that built-in plugins and the engine read."""
 
 _NEVER: Final = frozenset(
     {
@@ -64,8 +61,6 @@ class Redaction:
     """
 
     _annotations: Collection[str] = ()
-    reads_all_conditions: bool = field(default=False, init=False)
-    """Whether a plugin may read any condition of a pod: those of other packages can."""
     _names: frozenset[str] = field(init=False)
     _prefixes: tuple[str, ...] = field(init=False)
 
@@ -103,23 +98,8 @@ class Redaction:
         }
         return structs.replace(metadata, annotations=kept or None)
 
-    def is_read(self, new: PodStatus, old: PodStatus) -> bool:
-        """Whether a decision can depend on how *new* differs, the status of a pod on a node."""
-        if new is old:
-            return False
-        if self.reads_all_conditions:
-            return new != old
-        conditions = old.conditions
-        if new.conditions is not conditions and _read_conditions(new) != _read_conditions(old):
-            return True
-        return structs.replace(new, conditions=conditions) != old
-
     def _without_annotations(self, one: Any) -> Any:
         return structs.replace(one, metadata=self.redact_metadata(one.metadata))
-
-
-def _read_conditions(status: PodStatus) -> list[PodCondition]:
-    return [one for one in status.conditions or () if one.type in READ_CONDITIONS]
 
 
 class Identity(Struct, frozen=True):

@@ -33,6 +33,7 @@ from trio_sched.recording.records import (
 )
 from trio_sched.recording.redaction import Redaction
 from trio_sched.recording.segments import SegmentWriter
+from trio_sched.recording.unread_changes import UnreadChanges
 
 _POLL_SECONDS: Final = 0.25
 """How often the thread looks for notes: each time costs as much as some changes, and a crash loses what came since."""
@@ -40,6 +41,8 @@ _BLOCK_BYTES: Final = 1 << 16
 """From this size on a block is written."""
 PART: Final = 64
 """So many objects are in a record at most: as many as API servers store make a block that can be read."""
+_UNREAD: Final = UnreadChanges()
+"""Pods come encoded, and for what else there is no plugin matters."""
 _PLACEMENTS: Final = 1000
 """So many pods on nodes are in a record at most: encoding it holds Python's lock."""
 
@@ -173,7 +176,7 @@ class RecordingThread:
             self._add_list(note.now, note.kind, note.batch.objects)
             return
         for part in parts(note.batch.changes):
-            encoded = self._encoder.encode_changes(note.kind, part)
+            encoded = self._encoder.encode_changes(note.kind, filter(_UNREAD.is_read, part))
             self._add_templates()
             self._add(Changed(note.now, str(note.kind), encoded))
 
