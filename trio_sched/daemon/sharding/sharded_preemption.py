@@ -68,7 +68,7 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
         if not self.owned.owns_node(node_name):
             self.elsewhere[pod.uid] = node_name
             return None
-        if pod.nominated_node_name != node_name or not is_reserved(pod):
+        if pod.nominated_node_name != node_name or not is_reserved(pod) or self.proposals.is_taken_back(pod):
             self.reserve(pod, node_name)
             return None
         return await super().preempt(pod, victims, node_name, plugin, loss, in_background=in_background)
@@ -151,7 +151,7 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
         """Whether the place for *pod* on a node is reserved, as far as this process has seen."""
         known = self.scheduler.cache.unassigned.get(pod.key)
         is_there = known is not None and known.uid == pod.uid and known.nominated_node_name == node_name
-        return is_there and known is not None and is_reserved(known)
+        return is_there and known is not None and is_reserved(known) and not self.proposals.is_taken_back(known)
 
     def _clear_nominations(self, preemptor: Preemptor, node_name: str) -> None:
         for nominated in self.scheduler.nominated_pods(node_name) if node_name != CLUSTER else ():
