@@ -1,4 +1,4 @@
-"""The faults, in the order in which they are made: those of the network come first."""
+"""The faults, in the order in which they are made, each with its duration: network, API server, etcd, processes."""
 
 from __future__ import annotations
 

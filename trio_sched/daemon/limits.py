@@ -22,7 +22,10 @@ MAX_BIND_LOOK_UP_PAUSE_SECONDS: Final = 5.0
 # --- status of pods
 MAX_PARALLEL_STATUS_PATCHES: Final = 8
 STATUS_RETRY_SECONDS: Final = (0.01, 0.05, 0.25)
-"""The pauses between the tries of a patch. Source: ``retry.DefaultBackoff`` of client-go."""
+"""The pauses between the tries of a patch. Source: ``retry.DefaultBackoff`` of client-go.
+
+Without a connection `PodStatusWriter` goes on trying, without a limit, to write why pods are pending.
+"""
 STATUS_RETRY_JITTER: Final = 0.1
 """A pause is up to this share longer."""
 

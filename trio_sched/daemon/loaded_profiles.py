@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 import trio
 from attrs import define, frozen
@@ -25,9 +24,6 @@ from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.recording.records import Configured
 
 log = logging.getLogger(__name__)
-
-_OF_GROUPS: Final = {"PodGroup": "generic_workload", "CompositePodGroup": "composite_pod_group"}
-"""What is watched also if no plugin asks for it → the feature that needs it."""
 
 
 @frozen(eq=False)
@@ -104,9 +100,7 @@ class ProfileLoader:
                 if plugin not in shared.writes and not is_built_in(type(instance)):
                     _log(plugin, profile.sources[plugin], kind_mistakes(instance, tables[name].events_of(plugin)))
                 shared.writes[plugin] = declared_writes(instance)
-        features = settings.gates.features
-        others = [kind for kind, wanted in _OF_GROUPS.items() if getattr(features, wanted)]
-        return LoadedProfiles(settings, prepared, wanted_kinds(profiles, tables, others))
+        return LoadedProfiles(settings, prepared, wanted_kinds(profiles, tables, settings.gates.features))
 
     def _handles(
         self, settings: DaemonSettings, profile_name: str, shared: SharedObjects

@@ -211,7 +211,6 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
 
 async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then wait for what is under way."""
-    assembly.metrics.recorder.has_led = True
     async with trio.open_nursery() as writers:
         writers.start_soon(_tell_end, stop, assembly.ending)
         writers.start_soon(assembly.bind_pool.run)

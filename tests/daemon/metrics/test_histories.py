@@ -9,7 +9,12 @@ from plugin_base import PluginBase
 from scraped import metrics_of, rendered, scrape_of
 from trio.testing import MockClock
 
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.metrics.series.collection import FAMILIES, Collection
+from trio_sched.daemon.serving.messages import Request, Response
+from trio_sched.daemon.serving.pages.endpoints import build_routes
+from trio_sched.daemon.serving.pages.liveness import Liveness
+from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.plugin_api import CycleState, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.simulator import KubeletPace, PretendExtender
 from trio_sched.testing import disruption_budget, node, pod, pod_group
@@ -226,6 +231,12 @@ async def test_the_failures_of_a_plugin_are_counted_under_its_name(autojump_cloc
     assert seen(points, extension_point="PreFilter", status="Error") == attempts
 
 
+async def resources_of(assembly: Assembly) -> Response:
+    path = "/metrics/resources"
+    routes = build_routes(ServingSettings(), assembly, Liveness(assembly))
+    return await routes(Request(method="GET", path=path, target=path))
+
+
 async def test_the_leader_says_so_and_a_follower_shows_no_pods(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, leader_elect=True) as cluster:
         first = cluster.scheduler
@@ -237,15 +248,16 @@ async def test_the_leader_says_so_and_a_follower_shows_no_pods(autojump_clock: M
         assert leading is not None
         assert following is not None
         for assembly, leads in ((leading, 1), (following, 0)):
-            content_type, body = await rendered(assembly.metrics.pages.metrics, "")
+            _content_type, body = await rendered(assembly.metrics.pages.metrics, "")
             assert f'leader_election_master_status{{name="kube-scheduler"}} {leads}\n'.encode() in body
-        assert b'pod="p"' in (await rendered(leading.metrics.pages.resources, ""))[1]
-        assert await rendered(following.metrics.pages.resources, "") == ("", b"")
+        of_leader, of_standby = await resources_of(leading), await resources_of(following)
+        assert b'pod="p"' in of_leader.body
+        assert (of_standby.status, of_standby.headers, of_standby.body) == (200, [], b"")
         await first.stop()
         await trio.sleep(5)
-        content_type, body = await rendered(following.metrics.pages.resources, "")
-    assert content_type.startswith("text/plain; version=0.0.4")
-    assert b'pod="p"' in body
+        of_standby = await resources_of(following)
+    assert dict(of_standby.headers)["content-type"].startswith("text/plain; version=0.0.4")
+    assert b'pod="p"' in of_standby.body
 
 
 async def test_watches_and_requests_are_counted_by_what_they_were(autojump_clock: MockClock) -> None:

@@ -1,4 +1,4 @@
-"""``trio-sched check-config``: everything that is wrong with configuration files, before a scheduler runs with them."""
+"""``trio-sched check-config``: what is wrong with a configuration, also arguments of plugins that are not enabled."""
 
 from __future__ import annotations
 

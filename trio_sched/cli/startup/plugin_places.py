@@ -1,4 +1,4 @@
-"""Where a configuration file names a plugin, for what is wrong with that plugin."""
+"""Where a configuration file names a plugin, for what is wrong with it; at the start also arguments of unknown ones."""
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from trio_sched.daemon.metrics.series.sources import Sources
-from trio_sched.objects.pod import Pod
 
 if TYPE_CHECKING:
     from trio_sched.daemon.metrics.pages import MetricsPages
@@ -30,11 +28,8 @@ class Metrics(Sources):
             disabled = self.options.disabled
             self._pages = MetricsPages(
                 AllMetricsPage(Collection(self).collect, self.reset),
-                ResourcesPage(self._known_pods, disabled),
+                ResourcesPage(lambda: self.pods.objects, disabled),
                 SliPage(self.health_checks, disabled),
                 self.health_checks.record,
             )
         return self._pages
-
-    def _known_pods(self) -> Iterable[Pod] | None:
-        return self.pods.objects if self.recorder.has_led else None

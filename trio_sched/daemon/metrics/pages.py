@@ -1,4 +1,4 @@
-"""The three pages with metrics; what carries them over HTTP is elsewhere."""
+"""The three pages with metrics; which replicas serve them is in ``serving/pages/endpoints.py``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Page(Protocol):
     """One page."""
 
     async def render(self, accept: str) -> tuple[str, list[bytes]]:
-        """The content type, empty for none, and the body; in the format that the header ``Accept`` asks for.
+        """The content type and the body, in the format that the header ``Accept`` asks for.
 
         Other tasks run every few milliseconds, so that scheduling goes on. The body is in pieces, each made between two
         of these pauses, because joining megabytes of them takes longer than that.
@@ -91,23 +91,20 @@ class SliPage:
 
 @define(eq=False)
 class ResourcesPage:
-    """``/metrics/resources``: of all pods, once this process leads; before that an empty page."""
+    """``/metrics/resources``: what all pods request."""
 
-    pods: Callable[[], Iterable[Pod] | None]
-    """Returns every pod; None before this process leads."""
+    pods: Callable[[], Iterable[Pod]]
+    """Returns every pod."""
     disabled: frozenset[str]
 
     async def render(self, accept: str) -> tuple[str, list[bytes]]:
         """See `Page`."""
-        known = self.pods()
-        if known is None:
-            return "", []
         with no_collections():  # ends after the series are gone, which would take it ten milliseconds to look at
-            return await self._render(known, accept)
+            return await self._render(accept)
 
-    async def _render(self, known: Iterable[Pod], accept: str) -> tuple[str, list[bytes]]:
+    async def _render(self, accept: str) -> tuple[str, list[bytes]]:
         slices = Slices()
-        pods = await slices.sorted(known, sort_key)
+        pods = await slices.sorted(self.pods(), sort_key)
         exposed: list[Exposed] = []
         for name, family in _RESOURCES.items():
             if name not in self.disabled:

@@ -108,8 +108,6 @@ class MetricRecorder:
     """Renewals of the lease that had to read it first."""
     leads: bool | None = None
     """Whether this process holds the lease; None without leader election."""
-    has_led: bool = False
-    """Whether this process has scheduled."""
 
     @property
     def of_plugins(self) -> dict[str, tuple[Counter[tuple[str, ...]] | None, HistogramsBy | None]]:

@@ -1,4 +1,4 @@
-"""An HTTP client whose waits end together at one time, and whose responses are decompressed piece by piece.
+"""What the HTTP client of plugins reads through: all waits end at one time, and bodies are decompressed in pieces.
 
 httpx limits single waits: a server that sends a byte now and then would keep a thread for hours. And it decompresses
 what it has read at once, which can be a thousand times as much, or with two layers a million times.

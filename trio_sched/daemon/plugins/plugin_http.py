@@ -1,7 +1,7 @@
-"""HTTP for plugins: checks requests, limits them, and hands them to what carries them.
+"""The HTTP client of plugins: checks and limits requests, and sends them with httpx, in threads; with redirects.
 
-That is httpx, imported when the first request is made: in threads of the daemon, or at once where time is simulated
-but the servers are real; and in tests it is pretend endpoints.
+httpx is imported when the first request is made. Where time is simulated but the servers are real, requests are sent
+without a thread; in tests pretend endpoints answer them.
 """
 
 from __future__ import annotations

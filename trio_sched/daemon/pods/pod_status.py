@@ -1,4 +1,4 @@
-"""Writes the status of pods: why one is pending, which node it is nominated to, and that it is about to be evicted."""
+"""Writes the status of pods, however long the API server is down: why one is pending, its nomination, its eviction."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from trio_sched.engine.hooks.plugin_errors import BadPlugin
@@ -34,6 +34,7 @@ from trio_sched.objects.storage.persistent_volume import PersistentVolume, Persi
 from trio_sched.objects.storage.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.plugin_api.custom_resources import CustomResource, Watched
+from trio_sched.plugin_api.features import Features
 from trio_sched.plugin_api.handle import KindNotWatched
 
 _is_version = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
@@ -82,19 +83,22 @@ KINDS: dict[str, Kind[Any]] = {
 }
 """The name under which plugins read its objects → how it is watched."""
 
+_BY_DEFAULT: Mapping[str, str] = {"PodGroup": "generic_workload", "CompositePodGroup": "composite_pod_group"}
+"""What is watched also if no plugin asks for it → the field of `Features` that has to be on."""
+
 WATCHED_ANYWAY: Mapping[str, Kind[Any]] = {"Node": NODE_KIND, "Pod": POD_KIND}
 """The kinds that plugins see as columns."""
 
 
 def wanted_kinds(
-    profiles: Mapping[str, Profile], tables: Mapping[str, HintTable], others: Iterable[str] = ()
+    profiles: Mapping[str, Profile], tables: Mapping[str, HintTable], features: Features | None = None
 ) -> dict[Watched, Action]:
     """What to watch, and after which changes pods move: what plugins have registered for or read.
 
     Args:
         profiles: with the plugins.
         tables: what the plugins of each profile have registered for.
-        others: kinds that are read without a plugin.
+        features: add the kinds that are watched by default; None: no kind is.
 
     Raises:
         BadPlugin: two plugins declare a custom resource in different ways.
@@ -104,7 +108,8 @@ def wanted_kinds(
         declared.get(resource, resource): actions for resource, actions in watched_resources(tables).items()
     }
     waited_for = {resource.rpartition("/")[2] for resource in wanted if isinstance(resource, str)}
-    for watched in [*(kind for profile in profiles.values() for kind in profile.watches), *others]:
+    by_default = [kind for kind, gate in _BY_DEFAULT.items() if features is not None and getattr(features, gate)]
+    for watched in [*(kind for profile in profiles.values() for kind in profile.watches), *by_default]:
         kind = declared.get(watched, watched) if isinstance(watched, str) else watched
         if kind not in waited_for:
             wanted.setdefault(kind, Action(0))

@@ -1,4 +1,4 @@
-"""How long jobs wait for a task and how long they take, as the families ``workqueue_*`` show it."""
+"""How long jobs wait for a task and how long they take, as the families ``workqueue_*_seconds`` show it."""
 
 from __future__ import annotations
 

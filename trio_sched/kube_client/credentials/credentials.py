@@ -1,4 +1,4 @@
-"""Credentials as request headers: static, from a file that is replaced, or from a program."""
+"""Credentials as request headers, from settings, a `TokenFile` or an `ExecPlugin`."""
 
 from __future__ import annotations
 

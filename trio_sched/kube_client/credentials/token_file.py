@@ -1,4 +1,4 @@
-"""A bearer token in a file, and what text can be one."""
+"""A bearer token in a file: how often that is read again, and what text can be a token."""
 
 import logging
 

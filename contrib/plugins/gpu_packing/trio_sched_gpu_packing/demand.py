@@ -1,4 +1,4 @@
-"""What pods ask for, as far as packing sees it, and which mix of it is to be expected."""
+"""The shape of a pod (what it asks for, as far as packing sees it), and a mix of shapes as columns."""
 
 from __future__ import annotations
 

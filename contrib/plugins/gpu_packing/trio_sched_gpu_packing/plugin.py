@@ -1,4 +1,4 @@
-"""The plugin: chooses nodes, and with shares of GPUs the GPU, so that what stays idle can be used by later pods."""
+"""The plugin: learns the mix of pods, and chooses nodes, and GPUs that are shared, so that idle ones stay usable."""
 
 from __future__ import annotations
 

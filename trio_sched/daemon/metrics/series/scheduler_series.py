@@ -1,4 +1,4 @@
-"""The series of the families ``scheduler_*`` and of our own, from what engine and daemon have counted."""
+"""The series ``scheduler_*``, ``workqueue_*`` and ``trio_sched_*``, from what engine and daemon have counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All endpoints: which path is served by what."""
+"""All endpoints: which path is served by what, and which of them only by the leader, not by standby replicas."""
 
 from __future__ import annotations
 

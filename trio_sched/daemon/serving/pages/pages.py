@@ -76,8 +76,6 @@ class MetricsHandler:
 
     async def _rendered(self, accept: str, is_zipped: bool) -> Response:
         content_type, pieces = await self.page.render(accept)
-        if not content_type:
-            return Response()
         headers = [("content-type", content_type), ("process-start-time-unix", str(self.started))]
         if is_zipped and sum(map(len, pieces)) >= _GZIP_FROM:
             headers.append(("content-encoding", "gzip"))

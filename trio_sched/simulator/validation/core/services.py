@@ -1,4 +1,4 @@
-"""Rules of Services: of their selector, by which pods are spread, and of no other field."""
+"""Rules of Services: of their selector only, by which pods are spread; nobody gives out cluster IPs or node ports."""
 
 from __future__ import annotations
 
