@@ -1,4 +1,4 @@
-"""DefaultPreemption: evicts pods of lower priority for a pod that fits on no node."""
+"""DefaultPreemption: evicts pods of lower priority for a pod that fits on no node; which nodes the dry run tries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validates a completed configuration: every problem at once, in kube-scheduler's order and words."""
+"""Validates a completed configuration: every error at once, in kube-scheduler's order and words; no warnings."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Which nodes have which image, and its size."""
+"""Which rows have which image, and its size; `image_holders` in ``node_columns.py`` counts them for plugins."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""``trio-sched check-config``: what is wrong with a configuration, also arguments of plugins that are not enabled."""
+"""``trio-sched check-config``: errors and warnings, such as of arguments for plugins that are not enabled."""
 
 from __future__ import annotations
 

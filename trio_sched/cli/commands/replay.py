@@ -1,4 +1,4 @@
-"""``trio-sched replay``: makes the decisions of a recording again, and shows which are others."""
+"""``trio-sched replay``: makes the decisions of a recording again; shows which are others, also by its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exit codes of the commands; scripts and service managers rely on these numbers."""
+"""The exit codes of all commands, which scripts rely on; the file of each command says which it ends with."""
 
 from enum import IntEnum, unique
 

@@ -1,4 +1,4 @@
-"""How many disruptions a PodDisruptionBudget allows.
+"""How many disruptions a PodDisruptionBudget allows, and what the refusal of an eviction (429) says.
 
 A cluster has a controller that keeps the budgets' status; if one does (``observedGeneration`` or conditions are set)
 its figures are used, otherwise they are computed from the pods for each eviction.
