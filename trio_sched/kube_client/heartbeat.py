@@ -1,4 +1,4 @@
-"""Finds out when a server can be reached again, and notices connections that died in silence.
+"""Finds out when a server can be reached again, and which connections died in silence: requests on them fail at once.
 
 A small request does both. While the server is away it is tried a few times a second, over one connection for all
 streams and clients of the process. While all is quiet it is sent over a connection that is as old as the others: where

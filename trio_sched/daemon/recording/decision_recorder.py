@@ -1,4 +1,4 @@
-"""Takes notes of what decisions depend on, and of the decisions; a thread writes them into a recording.
+"""Notes, in the event loop, what decisions depend on, changes of pods for one; a thread writes that into a recording.
 
 The event loop appends to a queue that has a bound, and never waits: where the disk is too slow, notes are left out and
 the recording goes on with what exists later; where it is full, the recording ends with a line in the log.

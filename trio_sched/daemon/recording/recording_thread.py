@@ -1,4 +1,4 @@
-"""The thread that makes records of notes, and writes them."""
+"""The thread that makes records of the notes of `DecisionRecorder`, and writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shards that this process holds: taken, renewed, given back; the rules are in `engine.sharding.shard_plan`."""
+"""The shards that this process holds: taken, renewed, given back by the rules of `shard_plan`; whether it may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin that keeps pods on own nodes where it can, and proposes them to others where it cannot."""
+"""The plugin that filters and scores nodes by shard: pods stay on own nodes, or are proposed to owners of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes the decisions of another scheduler, one after the other."""
+"""Classes what another scheduler decides, preemptions too: the same, the same in an older view, or different."""
 
 from __future__ import annotations
 
