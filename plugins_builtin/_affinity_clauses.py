@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -139,21 +139,27 @@ def affinity_clauses(pod: Pod, nodes: NodeColumns) -> Iterator[Clause]:
     """A clause for each requirement of the only required term; of several terms, of which one has to match, one."""
     required = required_node_selector(pod)
     terms = (required.node_selector_terms or ()) if required is not None else ()
-    if len(terms) == 1:
+    if len(terms) == 1 and _requirements(terms[0]):
         for requirement in terms[0].match_expressions or ():
             yield _requirement_clause(pod, nodes, requirement, is_field=False)
         for requirement in terms[0].match_fields or ():
             yield _requirement_clause(pod, nodes, requirement, is_field=True)
     elif required is not None:
         fails = ~match_node_selector(required, nodes)
-        texts = [" and ".join(map(requirement_text, _requirements(term))) or "nothing" for term in terms]
+        texts = [" and ".join(map(requirement_text, _requirements(term))) or "an empty term" for term in terms]
         yield Clause(
             reason="NodeAffinityMismatch",
             title="node affinity: " + (" or ".join(texts[:_MAX_VALUES]) or "no term"),
             fails=fails,
-            cause=f"{np.count_nonzero(fails)} node(s) match none of its {len(terms)} terms",
+            cause=_no_term_matches(terms, fails),
             changes=lambda _where: [_without_affinity(pod)],
         )
+
+
+def _no_term_matches(terms: Sequence[NodeSelectorTerm], fails: BoolArray) -> str:
+    if not any(map(_requirements, terms)):
+        return "a node affinity term without requirements matches no node" if terms else "it has no term"
+    return f"{np.count_nonzero(fails)} node(s) match none of its {len(terms)} terms"
 
 
 def _requirements(term: NodeSelectorTerm) -> tuple[NodeSelectorRequirement, ...]:

@@ -75,7 +75,8 @@ def _untolerated(pod: Pod, nodes: NodeColumns, taint: Taint, fails: BoolArray) -
         where = otherwise & fails if (otherwise & fails).any() else fails
         names = _names(nodes, where)
         what = f"the taint {text}:{taint.effect}, which it does not tolerate"
-        return f"{len(names)} node(s) have {what}: {some_names(names)}"
+        evidence = f"{len(names)} node(s) have {what}: {some_names(names)}"
+        return evidence if is_of_controllers else evidence + _nearly(pod, taint)
 
     def changes(where: BoolArray) -> Iterator[Change]:
         added = Toleration(
@@ -90,6 +91,17 @@ def _untolerated(pod: Pod, nodes: NodeColumns, taint: Taint, fails: BoolArray) -
                 yield Change(title=f"take the taint {text} off {name}", edits=(removed,))
 
     return Clause(reason="UntoleratedTaint", title=f"taint {text}", fails=fails, cause=cause, changes=changes)
+
+
+def _nearly(pod: Pod, taint: Taint) -> str:
+    """What the pod tolerates of the same key, and what of that is different."""
+    for one in pod.spec.tolerations or ():
+        if one.key != taint.key:
+            continue
+        if one.effect and one.effect != taint.effect:
+            return f"; what it tolerates of {one.key} has the effect {one.effect}"
+        return f"; it tolerates {one.key}={one.value} only"
+    return ""
 
 
 def _tolerating(pod: Pod, added: Toleration) -> Pod:

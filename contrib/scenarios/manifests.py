@@ -119,8 +119,8 @@ def priority_class(name: str, value: int) -> Json:
     return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
 
 
-def affinity(which: str, labels: Mapping[str, str], key: str) -> Json:
-    term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key}
+def affinity(which: str, labels: Mapping[str, str], key: str, **more: Any) -> Json:
+    term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key, **more}
     return {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 

@@ -52,6 +52,10 @@ def _cause(
 
 
 _BUSY = {"memory": "5Gi"}
+_HUGE = {
+    "requests": {"hugepages-2Mi": "64Mi", "memory": "64Mi", "cpu": "1"},
+    "limits": {"hugepages-2Mi": "64Mi", "memory": "64Mi"},
+}
 
 CAUSES: Sequence[PendingCause] = (
     _cause(
@@ -72,6 +76,15 @@ CAUSES: Sequence[PendingCause] = (
         node("n1"),
         node("n2", cpu="2"),
         pod(requests={"cpu": "16"}),
+    ),
+    _cause(
+        "huge pages of every node are too few, and its CPU is taken",
+        ["InsufficientHugePages", "InsufficientCPU"],
+        ["hugepages-2Mi", "cpu", "even the largest"],
+        "a larger node like n1, with hugepages-2Mi 64.0Mi",
+        node("n1", offers={"hugepages-2Mi": "32Mi"}),
+        pod("running", requests={"cpu": "4"}, on="n1"),
+        pod(container={"resources": _HUGE}),
     ),
     _cause(
         "CPU and memory together",
@@ -135,6 +148,16 @@ CAUSES: Sequence[PendingCause] = (
         pod(),
     ),
     _cause(
+        "a taint that is tolerated with another value",
+        ["UntoleratedTaint"],
+        ["dedicated=gpu", "n1", "tolerates dedicated=gpus only"],
+        "tolerate dedicated=gpu",
+        node("n1", taints=[taint("dedicated", "gpu")], offers={"nvidia.com/gpu": "1"}),
+        node("n2"),
+        node("n3"),
+        pod(requests={"nvidia.com/gpu": "1"}, tolerations=[{**taint("dedicated", "gpus"), "operator": "Equal"}]),
+    ),
+    _cause(
         "a cordoned node",
         ["NodeCordoned"],
         ["cordoned", "n1"],
@@ -189,6 +212,14 @@ CAUSES: Sequence[PendingCause] = (
         ),
     ),
     _cause(
+        "node affinity without requirements",
+        ["NodeAffinityMismatch"],
+        ["an empty term", "matches no node"],
+        "no required node affinity",
+        node("n1"),
+        pod(affinity=node_affinity([])),
+    ),
+    _cause(
         "a host port",
         ["HostPortInUse"],
         ["8080/TCP", "default/running on n1"],
@@ -232,6 +263,15 @@ CAUSES: Sequence[PendingCause] = (
         node("n1"),
         pod("running", on="n1", labels={"app": "db"}),
         pod(affinity=affinity("podAffinity", {"app": "dbb"}, ZONE)),
+    ),
+    _cause(
+        "pod affinity to pods of another namespace",
+        ["PodAffinityMismatch"],
+        ["app=db", "namespace test-shop", "namespace default has 1"],
+        "pod affinity to app=db in namespace default",
+        node("n1"),
+        pod("running", on="n1", labels={"app": "db"}),
+        pod(affinity=affinity("podAffinity", {"app": "db"}, ZONE, namespaces=["test-shop"])),
     ),
     _cause(
         "pod affinity to pods on a full node",
@@ -295,6 +335,14 @@ CAUSES: Sequence[PendingCause] = (
         storage_class("fast"),
         claim("data", of_class="fast"),
         pod(volumes=uses("dta")),
+    ),
+    _cause(
+        "a claim that does not exist, and no class to make it of",
+        ["ClaimNotFound"],
+        ["claim data", "namespace default"],
+        "make the claim data and make a volume of 1Gi",
+        node("n1"),
+        pod(volumes=uses("data")),
     ),
     _cause(
         "a storage class that does not exist",
@@ -379,6 +427,17 @@ CAUSES: Sequence[PendingCause] = (
         pod(**wants_devices("asked")),
     ),
     _cause(
+        "a device class that does not exist, and none like it",
+        ["DeviceClassNotFound"],
+        ["device class accelerators", "there is gpu"],
+        "recreate the device claim asked: device class gpu",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        device_claim("asked", "accelerators"),
+        pod(**wants_devices("asked")),
+    ),
+    _cause(
         "a selector that no device matches",
         ["NoDevices"],
         ["claim asked", "1 devices are of that class", "takes 0 of them"],
@@ -421,6 +480,29 @@ CAUSES: Sequence[PendingCause] = (
         devices("n1", "gpu-0"),
         device_claim("asked"),
         pod(**wants_devices("askd")),
+    ),
+    _cause(
+        "a device claim that does not exist, and none like it",
+        ["ResourceClaimNotFound"],
+        ["device claim mine", "namespace default"],
+        "make the device claim mine (1 of class gpu)",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        pod(**wants_devices("mine")),
+    ),
+    _cause(
+        "a template of a device claim that does not exist",
+        ["ResourceClaimNotFound"],
+        ["the template one-gpu", "may not exist"],
+        "make the device claim one-gpu (1 of class gpu) and use it",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        pod(
+            resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
+            container={"resources": {"claims": [{"name": "gpu"}]}},
+        ),
     ),
     _cause(
         "a claim that is being deleted",

@@ -23,6 +23,7 @@ from trio_sched.plugin_api import (
     Handle,
     NodeColumns,
     NodeDevicesCache,
+    ObjectMeta,
     Pod,
     PodResourceClaim,
     PoolDevice,
@@ -37,6 +38,8 @@ from trio_sched.plugin_api import (
 
 _CLAIM: Final = "ResourceClaim"
 _CLASS: Final = "DeviceClass"
+_MAX_CLASSES: Final = 2
+"""Device classes that are tried instead of another."""
 _MAX_USERS: Final = 3
 """Pods that one change deletes at most."""
 _NO_SCHEDULE: Final = ("NoSchedule", "NoExecute")
@@ -45,19 +48,16 @@ Matches = Callable[[str, PoolDevice], bool]
 """Whether a CEL expression is true for a device."""
 
 
-def missing_claims(pod: Pod, claims: ClaimCache) -> Iterator[Clause]:
+def missing_claims(pod: Pod, claims: ClaimCache, handle: Handle) -> Iterator[Clause]:
     """A clause for each entry of ``spec.resourceClaims`` without a claim that can be used."""
     for entry in pod.spec.resource_claims or ():
         name = _name_of(pod, entry)
         if name is None:
-            text = f"the claim of {entry.name} is not made yet"
-            if entry.resource_claim_template_name:
-                text += f" from the template {entry.resource_claim_template_name}, which may not exist"
-            yield Clause(reason="ResourceClaimNotFound", title=f"device claim {entry.name}", cause=text)
+            yield _not_made(pod, entry, claims, handle)
             continue
         claim = claims.get(pod.namespace, name)
         if claim is None:
-            yield _not_found(pod, entry, name, claims)
+            yield _not_found(pod, entry, name, claims, handle)
         elif claim.metadata.deletion_timestamp is not None:
             users = some_names([one.name for one in claim.status.reserved_for or ()]) or "nobody"
             text = f"the device claim {name} is being deleted; it is used by {users}"
@@ -71,22 +71,64 @@ def _name_of(pod: Pod, entry: PodResourceClaim) -> str | None:
     return next((one.resource_claim_name for one in made), None)
 
 
-def _not_found(pod: Pod, entry: PodResourceClaim, name: str, claims: ClaimCache) -> Clause:
+def _not_made(pod: Pod, entry: PodResourceClaim, claims: ClaimCache, handle: Handle) -> Clause:
+    """The claim that kube-controller-manager makes from a template."""
+    template = entry.resource_claim_template_name
+    text = f"the claim of {entry.name} is not made yet"
+    text += f" from the template {template}, which may not exist" if template else ""
+
+    def changes(_nodes: BoolArray) -> Iterator[Change]:
+        if template and claims.get(pod.namespace, template) is None:
+            used = Change(title="use it", edits=(_with_claim(pod, entry, template),))
+            for made in _made_claims(handle, pod.namespace, template):
+                yield made & used
+
+    return Clause(reason="ResourceClaimNotFound", title=f"device claim {entry.name}", cause=text, changes=changes)
+
+
+def _not_found(pod: Pod, entry: PodResourceClaim, name: str, claims: ClaimCache, handle: Handle) -> Clause:
     near = nearest_name(name, [one.name for one in claims if one.namespace == pod.namespace])
     text = f"there is no device claim {name} in namespace {pod.namespace}" + (f"; there is {near}" if near else "")
 
-    def renamed(one: Pod) -> Pod:
+    def changes(_nodes: BoolArray) -> Iterator[Change]:
+        if near:
+            yield Change(title=f"use the device claim {near}", edits=(_with_claim(pod, entry, near),), corrects=True)
+        yield from _made_claims(handle, pod.namespace, name)
+
+    return Clause(reason="ResourceClaimNotFound", title=f"device claim {name}", cause=text, changes=changes)
+
+
+def _with_claim(pod: Pod, entry: PodResourceClaim, name: str) -> Edit:
+    """*entry* of *pod* refers to the claim *name*."""
+
+    def changed(one: Pod) -> Pod:
         entries = tuple(
-            replace_fields(other, resource_claim_name=near) if other.name == entry.name else other
+            replace_fields(other, resource_claim_name=name, resource_claim_template_name=None)
+            if other.name == entry.name
+            else other
             for other in one.spec.resource_claims or ()
         )
         return replace_fields(one, spec=replace_fields(one.spec, resource_claims=entries))
 
-    def changes(_nodes: BoolArray) -> Iterator[Change]:
-        if near:
-            yield Change(title=f"use the device claim {near}", edits=(edit_pod(pod, renamed),), corrects=True)
+    return edit_pod(pod, changed)
 
-    return Clause(reason="ResourceClaimNotFound", title=f"device claim {name}", cause=text, changes=changes)
+
+def _made_claims(handle: Handle, namespace: str, name: str) -> Iterator[Change]:
+    """A claim of that name, for a device of one of the classes."""
+    for known in list(handle.objects(_CLASS))[:_MAX_CLASSES]:
+        wanted = ExactDeviceRequest(device_class_name=known.name, allocation_mode="ExactCount", count=1)
+        model = ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace))
+        devices = replace_fields(model.spec.devices, requests=(DeviceRequest(name="device", exactly=wanted),))
+        made = replace_fields(model, spec=replace_fields(model.spec, devices=devices))
+        yield Change(
+            title=f"make the device claim {name} (1 of class {known.name})",
+            edits=(Edit(kind=_CLAIM, name=name, namespace=namespace, apply=partial(_given, made)),),
+            note="what it asks for is a guess",
+        )
+
+
+def _given(made: ResourceClaim, _none: None) -> ResourceClaim:
+    return made
 
 
 # --- device classes -------------------------------------------------------------------------------------------------
@@ -119,16 +161,16 @@ def _classes_of(request: DeviceRequest) -> list[str]:
 def _other_class(
     handle: Handle, claim: ResourceClaim, name: str, near: str | None, _nodes: BoolArray
 ) -> Iterator[Change]:
-    if near is None:
-        return
-    yield evolve(
-        _recreated_claim(claim, lambda one: _with_class(one, name, near), f"device class {near}"), corrects=True
-    )
-    model: DeviceClass | None = handle.object(_CLASS, near)
-    if model is not None:
-        made = replace_fields(model, metadata=replace_fields(model.metadata, name=name, uid="", resource_version=""))
-        edit = Edit(kind=_CLASS, name=name, apply=lambda _none: made)
-        yield Change(title=f"make the device class {name} like {near}", edits=(edit,))
+    known: list[DeviceClass] = [one for one in handle.objects(_CLASS) if near is None or one.name == near]
+    for one in known[:_MAX_CLASSES]:
+        renamed = partial(_with_class, old=name, new=one.name)
+        yield evolve(_recreated_claim(claim, renamed, f"device class {one.name}"), corrects=near is not None)
+    model = known[0] if known else DeviceClass()
+    metadata = replace_fields(model.metadata, name=name, uid="", resource_version="")
+    made = replace_fields(model, metadata=metadata)
+    edit = Edit(kind=_CLASS, name=name, apply=lambda _none: made)
+    like = f"like {known[0].name}" if known else "of any device"
+    yield Change(title=f"make the device class {name} {like}", edits=(edit,))
 
 
 def _with_class(request: DeviceRequest, old: str, new: str) -> DeviceRequest:

@@ -359,7 +359,7 @@ class DynamicResources:
         from plugins_builtin.dynamic_resources import device_clauses  # only explaining needs it
 
         known = self._known_claims
-        yield from device_clauses.missing_claims(pod, known)
+        yield from device_clauses.missing_claims(pod, known, self._handle)
         try:
             claims = claims_of(pod, known, of_group=self._for_groups)
         except ClaimNotReady:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import frozen
 
-from plugins_builtin.resources.resource_clauses import resource_clause, too_many_pods
+from plugins_builtin.resources.resource_clauses import resource_clauses, too_many_pods
 from plugins_builtin.resources.resource_scores import ResourceScorer
 from plugins_builtin.resources.resources import (
     DEVICE_CLASS_PREFIX,
@@ -139,7 +139,7 @@ class NodeResourcesFit:
         for request in self._to_filter(self._requests(pod)):
             has, used = nodes.allocatable_of(request.name), nodes.requested_of(request.name)
             fails = _is_insufficient(request, has, used)
-            yield resource_clause(pod, nodes, request.name, request.amount, fails, self._options)
+            yield from resource_clauses(pod, nodes, request.name, request.amount, fails, self._options)
 
     # --- score ------------------------------------------------------------------------------------------------------
 

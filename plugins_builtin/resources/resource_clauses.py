@@ -46,7 +46,25 @@ def too_many_pods(nodes: NodeColumns) -> Clause:
     return Clause(reason="TooManyPods", title="one more pod", fails=fails, cause=cause)
 
 
-def resource_clause(
+def resource_clauses(
+    pod: Pod, nodes: NodeColumns, resource: str, amount: int, fails: BoolArray, options: ResourceOptions
+) -> Iterator[Clause]:
+    """A request, and of a resource that only some nodes have that the others have none; see `_resource_clause`."""
+    lacks = fails & (nodes.allocatable_of(resource) <= 0)
+    if not lacks.any() or lacks.all():
+        yield _resource_clause(pod, nodes, resource, amount, fails, options)
+        return
+    yield _resource_clause(pod, nodes, resource, amount, fails & ~lacks, options)
+    yield Clause(
+        reason="ResourceNotOffered",
+        title=f"node with {resource}",
+        fails=lacks,
+        cause=f"{np.count_nonzero(lacks)} node(s) have no {resource}",
+        is_given=True,
+    )
+
+
+def _resource_clause(
     pod: Pod, nodes: NodeColumns, resource: str, amount: int, fails: BoolArray, options: ResourceOptions
 ) -> Clause:
     """A request of *amount* (milli-CPU, bytes or a count) of *resource*.

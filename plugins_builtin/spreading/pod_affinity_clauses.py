@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from trio_sched.plugin_api import (
     Pod,
     PodSelector,
     affinity_terms,
+    compile_selector,
     delete_pod,
     edit_pod,
     nearest_name,
@@ -28,6 +30,7 @@ from trio_sched.plugin_api import (
 )
 
 _REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
+_MAX_NAMESPACES: Final = 2
 _MAX_DELETED: Final = 5
 """Pods that one change deletes at most."""
 
@@ -76,6 +79,8 @@ def affinity_clause(
     labels: LabelSelector | None = getattr(stated, "label_selector", None)
     text = selector_text(labels)
     meant = _nearest_labels(nodes, labels) if not counts.total else None
+    elsewhere = _namespaces_with(nodes, labels) if is_only and not is_first and not counts.total else {}
+    where_it_looks = _namespaces_text(stated)
 
     def cause(_otherwise: BoolArray) -> str:
         if not domains.any():
@@ -84,7 +89,10 @@ def affinity_clause(
             return f"{np.count_nonzero(domains == 0)} node(s) have no label {key}"
         if not counts.total:
             near = f"; {meant[1]} have {meant[0][0]}={meant[0][1]}" if meant else ""
-            return f"no running pod {'matches' if is_only else 'matches all of its terms, with'} {text}{near}"
+            if elsewhere:
+                near = "; " + " and ".join(f"namespace {name} has {count}" for name, count in elsewhere.items())
+            what = "matches" if is_only else "matches all of its terms, with"
+            return f"no running pod in {where_it_looks} {what} {text}{near}"
         vocabulary = nodes.label_vocabulary(key)
         where = [f"{vocabulary[d]} ({of_domain[d]})" for d in np.flatnonzero(of_domain > 0).tolist() if d]
         return f"the pods that match {text} are in {some_names(where)} of {short_key(key)}"
@@ -95,9 +103,15 @@ def affinity_clause(
             renamed = replace_fields(labels, match_labels={**(labels.match_labels or {}), name: value})
             yield Change(
                 title=f"pod affinity to {selector_text(renamed)} instead of {text}",
-                edits=(edit_pod(pod, lambda one: _with_term(one, "pod_affinity", stated, renamed)),),
+                edits=(edit_pod(pod, lambda one: _with_term(one, "pod_affinity", stated, label_selector=renamed)),),
                 corrects=True,
             )
+        for name in elsewhere:
+            there = partial(
+                _with_term, attribute="pod_affinity", stated=stated, namespaces=(name,), namespace_selector=None
+            )
+            title = f"pod affinity to {text} in namespace {name} instead of {where_it_looks}"
+            yield Change(title=title, edits=(edit_pod(pod, there),), corrects=True)
         yield _without_term(pod, "pod_affinity", stated, f"no required pod affinity to {text}")
 
     title = f"pod affinity to {text} in {short_key(key)}"
@@ -207,17 +221,34 @@ def _nearest_labels(nodes: NodeColumns, labels: LabelSelector | None) -> tuple[t
     return None if near is None else ((key, near), values[near])
 
 
+def _namespaces_with(nodes: NodeColumns, labels: LabelSelector | None) -> dict[str, int]:
+    """The namespaces that have running pods which match, those with most of them first, and how many."""
+    matches = compile_selector(labels).matches
+    found = Counter(pod.namespace for node in nodes for pod in node.pods if matches(pod.labels))
+    return dict(found.most_common(_MAX_NAMESPACES))
+
+
+def _namespaces_text(term: object) -> str:
+    """Where a term looks for pods."""
+    names, selector = getattr(term, "namespaces", None), getattr(term, "namespace_selector", None)
+    parts = [f"namespace {some_names(names)}"] if names else []
+    if selector is not None:
+        by_label = selector_text(selector)
+        parts.append("any namespace" if by_label == "all pods" else f"the namespaces with {by_label}")
+    return " or ".join(parts) or "its namespace"
+
+
 # --- the terms of the pod -------------------------------------------------------------------------------------------
 
 
 def _without_term(pod: Pod, attribute: str, stated: object, title: str) -> Change:
-    return Change(title=title, edits=(edit_pod(pod, lambda one: _with_term(one, attribute, stated, None)),))
+    return Change(title=title, edits=(edit_pod(pod, lambda one: _with_term(one, attribute, stated)),))
 
 
-def _with_term(pod: Pod, attribute: str, stated: object, labels: LabelSelector | None) -> Pod:
-    """*pod* with other *labels* in the required term *stated*; None: without the term."""
+def _with_term(pod: Pod, attribute: str, stated: object, **changed: object) -> Pod:
+    """*pod* with other fields of the required term *stated*; none: without the term."""
     terms: Sequence[object] = [
-        one if one != stated else None if labels is None else replace_fields(one, label_selector=labels)  # type: ignore[type-var]
+        one if one != stated else replace_fields(one, **changed) if changed else None  # type: ignore[type-var]
         for one in stated_terms(pod, attribute)
     ]
     kept = tuple(one for one in terms if one is not None) or None

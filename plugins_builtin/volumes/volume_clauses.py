@@ -146,23 +146,28 @@ def _with_claim(pod: Pod, volume: Volume, name: str) -> Change:
 
 
 def _made_claim(handle: Handle, namespace: str, name: str) -> Iterator[Change]:
-    """A claim of that name, of a class that waits for its consumer."""
+    """A claim of that name, of a class that waits for its consumer; without such a class one with a volume."""
     usable = _classes_with_provisioner(handle)
     chosen = next((one for one in usable if _is_default(one)), usable[0] if usable else None)
-    if chosen is None:
-        return
     model = PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=namespace))
     spec = replace_fields(
         model.spec,
         access_modes=("ReadWriteOnce",),
-        storage_class_name=chosen.metadata.name,
+        storage_class_name="" if chosen is None else chosen.metadata.name,
         resources=replace_fields(model.spec.resources, requests={STORAGE: "1Gi"}),
         volume_mode="Filesystem",
     )
     made = replace_fields(model, spec=spec)
-    title = f"make the claim {name} (1Gi of class {chosen.metadata.name})"
-    edit = Edit(kind=_CLAIM, name=name, namespace=namespace, apply=lambda _none: made)
-    yield Change(title=title, edits=(edit,), note="its size is a guess")
+    claimed = Change(
+        title=f"make the claim {name}" + (f" (1Gi of class {chosen.metadata.name})" if chosen is not None else ""),
+        edits=(Edit(kind=_CLAIM, name=name, namespace=namespace, apply=lambda _none: made),),
+        note="its size is a guess",
+    )
+    if chosen is not None:
+        yield claimed
+        return
+    for with_volume in _with_volume(handle, made, f"{name}-volume"):
+        yield claimed & with_volume
 
 
 def _classes_with_provisioner(handle: Handle) -> list[StorageClass]:

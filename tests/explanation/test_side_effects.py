@@ -112,7 +112,8 @@ def test_as_many_nodes_are_added_as_all_pods_of_the_workload_need() -> None:
     other = pod("other", cpu="4")
     running = pod("running", cpu="6", node_name="a", owner=owner_reference("DaemonSet", "agents"))
     found = notes_of([node("a", cpu="8", unschedulable=True)], [running, *pods, other], pods[3])
-    assert [title for title in found if "like" in title] == []  # of its 8 CPU one such node has 2 left
+    # Of its 8 CPU one such node has 2 left.
+    assert [title for title in found if "like" in title] == ["a larger node like a, with cpu 9"]
 
     found = notes_of([node("a", cpu="7", unschedulable=True)], [*pods, other], pods[3])
     added = {title: notes[0] for title, notes in found.items() if "like" in title}

@@ -1,4 +1,7 @@
-"""More nodes like those of a pool, as few as are needed, with the pods that its DaemonSets would put there."""
+"""More nodes like those of a pool, as few as are needed, with the pods that its DaemonSets would put there.
+
+Where no number of them helps, because the pod asks for more than such a node has, a larger one.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,12 @@ from trio_sched.explanation.analysis import Analysis
 from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import CannotApply, Trial
-from trio_sched.objects.amounts.amount_text import amount_text
+from trio_sched.objects.amounts.amount_text import amount_text, quantity_text
+from trio_sched.objects.amounts.quantity import parse_nano, to_milli, to_units
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import nano_requests
 from trio_sched.objects.storage.storage import CSINode
 from trio_sched.plugin_api.clauses import Change, Edit
 from trio_sched.snapshot.node_columns import NodeView
@@ -57,6 +62,9 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
             helping += 1
             if helping == _MAX_SHOWN:
                 return
+    if not helping:
+        larger = (_larger(analysis.nodes.node(positions[0]), trial) for _pool, positions in common)
+        yield from islice((one for one in larger if one is not None and trial.would_help(one)), 1)
 
 
 def pool_name(node: Node) -> str | None:
@@ -95,6 +103,44 @@ def _fewest(model: NodeView, pool: Hashable, trial: Trial) -> Change | None:
     if trial.would_help(one):
         return one
     return _smallest(model, pool, trial, trial.would_help) if trial.group.is_all_or_nothing else None
+
+
+def _larger(model: NodeView, trial: Trial) -> Change | None:
+    """A node like *model* with room for the pod besides those of DaemonSets; None if such a node would have it."""
+    options = trial.scheduler.cache.options
+    wanted = dict(nano_requests(trial.pod, options))
+    for pod in filter(_is_of_daemon_set, model.pods):
+        for name, nano in nano_requests(pod, options).items():
+            if name in wanted:
+                wanted[name] += nano
+    given = {name: parse_nano(amount) for name, amount in (model.node.status.allocatable or {}).items()}
+    short = {
+        name: to_milli(nano) if name == "cpu" else to_units(nano)
+        for name, nano in wanted.items()
+        if nano > given.get(name, 0) and (given.get(name) or "/" not in name)
+    }
+    if not short:
+        return None
+    more = {name: quantity_text(name, amount) for name, amount in short.items()}
+
+    def larger(_none: Any) -> Node:
+        made = _copy(model.node, free)
+        status = structs.replace(
+            made.status,
+            allocatable={**(made.status.allocatable or {}), **more},
+            capacity={**(made.status.capacity or {}), **more},
+        )
+        return structs.replace(made, status=status)
+
+    free = next(_free_names(model.name, trial))
+    _first, *others = _copies(model, free, trial)
+    what = " and ".join(f"{name} {amount_text(name, amount, round_up=True)}" for name, amount in short.items())
+    edits = (Edit(kind="Node", name=free, apply=larger), *others)
+    return Change(title=f"a larger node like {model.name}, with {what}", edits=edits)
+
+
+def _is_of_daemon_set(pod: Pod) -> bool:
+    return any(one.kind == "DaemonSet" and one.controller for one in pod.metadata.owner_references or ())
 
 
 def _for_all(model: NodeView, pool: Hashable, trial: Trial, pods: Sequence[Pod]) -> Change | None:
@@ -159,7 +205,7 @@ def _copies(model: NodeView, name: str, trial: Trial) -> Iterator[Edit]:
     """A node called *name* like *model*, and what comes with it."""
     yield Edit(kind="Node", name=name, apply=lambda _none: _copy(model.node, name))
     for pod in model.pods:
-        if any(one.kind == "DaemonSet" and one.controller for one in pod.metadata.owner_references or ()):
+        if _is_of_daemon_set(pod):
             yield _copied_pod(pod, name)
     known = trial.scheduler.object_cache
     csi_node: CSINode | None = known.get("CSINode", model.name) if "CSINode" in known.kinds else None

@@ -27,6 +27,7 @@ from trio_sched.plugin_api.clauses import Change
 MAX_TRIALS: Final = 80
 """Changes that are tried for one pod."""
 MAX_REMEDIES: Final = 8
+_CONDITION_TAINT: Final = "taint node.kubernetes.io/"
 _MAX_SETS: Final = 6
 """Sets of requirements of one size that are looked at."""
 _MAX_TOGETHER: Final = 4
@@ -47,6 +48,8 @@ class Touch(IntEnum):
     OTHER_PODS = 5
     """Also another value of a label that a node has, which may be what other pods are there for."""
     NEW_NODE = 6
+    BROKEN_NODE = 7
+    """The pod tolerates what the node controller says of a node that is not in order, and may never start there."""
 
 
 @frozen(kw_only=True)
@@ -147,7 +150,7 @@ class _Search:
                 clauses=clauses,
                 edited=tuple(edited),
                 outcome=outcome,
-                touches=_touch(edited, self.trial.pod),
+                touches=Touch.BROKEN_NODE if any(map(_is_condition, clauses)) else _touch(edited, self.trial.pod),
                 notes=tuple(notes),
             )
         )
@@ -156,6 +159,11 @@ class _Search:
 def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
     """Look for changes that let the pod of *analysis* run; *trial* makes and undoes them."""
     return _Search(analysis, trial).run()
+
+
+def _is_condition(one: FailingClause) -> bool:
+    """Whether it is a taint that says that something is wrong with a node."""
+    return one.clause.reason == "UntoleratedTaint" and one.title.startswith(_CONDITION_TAINT)
 
 
 def _is_deletion(one: EditedObject) -> bool:

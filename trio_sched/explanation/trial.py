@@ -144,11 +144,11 @@ class Trial:
 
     def subject(self, edited: Sequence[EditedObject]) -> Pod:
         """The pod in question, as a change leaves it."""
+        subject = self.pod
         for one in edited:
             if one.kind == "Pod" and (one.namespace, one.name) == (self.pod.namespace, self.pod.name):
-                subject: Pod = one.new
-                return subject
-        return self.pod
+                subject = one.new
+        return subject
 
     @contextmanager
     def made(self, change: Change) -> Generator[list[EditedObject], None, None]:
@@ -158,20 +158,21 @@ class Trial:
             CannotApply: the change cannot be made.
         """
         self.count += 1
-        edited: dict[tuple[str, str, str], EditedObject] = {}
+        edited: dict[tuple[str, str, str, bool], EditedObject] = {}
         undo: list[Callable[[], None]] = []
         try:
             for edit in self._for_whole_group(change.edits):
-                key = (edit.kind, edit.namespace, edit.name)
-                before = edited.get(key)
-                current = self.current(edit) if before is None else before.new
-                new = _applied(edit, current)
-                edited[key] = EditedObject(
+                of_object = edit.kind, edit.namespace, edit.name
+                # What a controller does after something was done by hand is another step.
+                before = edited.get((*of_object, edit.is_consequence))
+                last = before or edited.get((*of_object, not edit.is_consequence))
+                current = self.current(edit) if last is None else last.new
+                edited[*of_object, edit.is_consequence] = EditedObject(
                     kind=edit.kind,
                     name=edit.name,
                     namespace=edit.namespace,
                     old=current if before is None else before.old,
-                    new=new,
+                    new=_applied(edit, current),
                     is_consequence=edit.is_consequence,
                     recreate=edit.recreate or (before is not None and before.recreate),
                 )

@@ -158,6 +158,15 @@ async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str
     remedy = data["remedies"][0]
     if not remedy["title"].startswith(cause.remedy):
         return f"the first change is {remedy['title']}"
+    for one in [edit["object"] for edit in remedy["edits"] if not remedy["commands"] and edit["action"] == "create"]:
+        problem = await create(server, [one], folder)
+        if problem:
+            return problem
+        patch = json.dumps({"status": one["status"]})
+        await run(
+            ["kubectl", "patch", "node", one["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch],
+            folder,
+        )
     for command in remedy["commands"]:
         code, printed = await run(["bash", "-c", command], folder)
         if code:
