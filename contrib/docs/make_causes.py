@@ -27,7 +27,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "InsufficientEphemeralStorage": "No node that suits it otherwise has as much ephemeral storage free.",
         "InsufficientHugePages": "No node that suits it otherwise has as many huge pages of that size free.",
         "InsufficientExtendedResource": "Nodes offer the extended resource, and too little of it is free.",
-        "ResourceNotOffered": "No node offers the resource, or some do not; a name that is nearly the same may be meant.",
+        "ResourceNotOffered": "No node offers the resource, or some do not; a name much like it may be meant.",
         "TooManyPods": "The nodes run as many pods as they may (`status.allocatable.pods`).",
     },
     "Nodes": {
