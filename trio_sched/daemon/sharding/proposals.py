@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -82,8 +81,6 @@ class Proposals:
     """How this process answered those of others, where it refused."""
     slow: dict[int, float] = field(factory=dict, init=False)
     """Shards that did not answer → until when nothing is proposed to them."""
-    _taken_back: dict[str, float] = field(factory=dict, init=False)
-    """UIDs of pods whose nomination this process has taken back → the revision that shows it; infinite until it has."""
     _silent_since: dict[int, float] = field(factory=dict, init=False)
     """Shards that have not answered since → when that began."""
     _avoided: dict[str, tuple[str, dict[str, float]]] = field(factory=dict, init=False)
@@ -106,12 +103,6 @@ class Proposals:
         if over:
             self.changed()
         self._forget_avoided(now)
-        seen = self.owned.seen
-        self._taken_back = {uid: revision for uid, revision in self._taken_back.items() if revision > seen}
-
-    def is_taken_back(self, pod: Pod) -> bool:
-        """Whether this process has taken back, or is about to, what this version of *pod* says about its place."""
-        return revision_of(pod) < self._taken_back.get(pod.uid, 0.0)
 
     def _forget_avoided(self, now: float) -> None:
         """Try the pods again that may be proposed to some nodes once more."""
@@ -271,8 +262,8 @@ class Proposals:
         if tokens is None:
             return False
         write = partial(self.write_status, pod, both(patch, nomination(pod, "", now=self.wall_clock())))
-        self._taken_back[pod.uid] = math.inf
-        revision = 0.0
+        self.owned.takes_back(pod.uid)
+        revision = 0
         try:
             stored = await self.writes.send(
                 pod, tokens, write, lambda found: not found.nominated_node_name, partial(check, pod)
@@ -286,7 +277,7 @@ class Proposals:
             )
             return False
         finally:
-            self._taken_back[pod.uid] = revision
+            self.owned.has_taken_back(pod.uid, revision)
         return True
 
     async def reserve(self, pod: Pod, node_name: str) -> None:

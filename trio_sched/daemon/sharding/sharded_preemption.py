@@ -23,6 +23,7 @@ from trio_sched.daemon.pods.preemption_executor import (
 from trio_sched.daemon.sharding.versioned_writes import NoLongerOwn, PodHasChanged, ends
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.reserved_places import is_reserved
+from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client.errors import NotFound
 from trio_sched.kube_client.pods import delete_pod, exchange_pod_status
 from trio_sched.objects.pod import Pod, PodCondition
@@ -68,7 +69,7 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
         if not self.owned.owns_node(node_name):
             self.elsewhere[pod.uid] = node_name
             return None
-        if pod.nominated_node_name != node_name or not is_reserved(pod) or self.proposals.is_taken_back(pod):
+        if pod.nominated_node_name != node_name or not self._is_reserved(pod):
             self.reserve(pod, node_name)
             return None
         return await super().preempt(pod, victims, node_name, plugin, loss, in_background=in_background)
@@ -151,7 +152,11 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
         """Whether the place for *pod* on a node is reserved, as far as this process has seen."""
         known = self.scheduler.cache.unassigned.get(pod.key)
         is_there = known is not None and known.uid == pod.uid and known.nominated_node_name == node_name
-        return is_there and known is not None and is_reserved(known) and not self.proposals.is_taken_back(known)
+        return is_there and known is not None and self._is_reserved(known)
+
+    def _is_reserved(self, pod: Pod) -> bool:
+        """Whether that is so in this version, and this process has not ended it since."""
+        return is_reserved(pod) and not self.owned.is_taken_back(pod.uid, revision_of(pod))
 
     def _clear_nominations(self, preemptor: Preemptor, node_name: str) -> None:
         for nominated in self.scheduler.nominated_pods(node_name) if node_name != CLUSTER else ():

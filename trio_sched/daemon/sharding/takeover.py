@@ -215,6 +215,24 @@ class Takeover:
         Returns:
             The pod as it is then; as it was if it is gone. None if the shards of *tokens* were lost before.
         """
+        self.owned.takes_back(pod.uid)
+        revision = 0
+        try:
+            stored = await self._fenced(pod, why, tokens, takes_back, any_of_them=any_of_them)
+            revision = 0 if stored is None else revision_of(stored)
+            return stored
+        finally:
+            self.owned.has_taken_back(pod.uid, revision)
+
+    async def _fenced(
+        self,
+        pod: Pod,
+        why: str,
+        tokens: tuple[HeldShard, ...],
+        takes_back: Callable[[Pod], bool],
+        *,
+        any_of_them: bool,
+    ) -> Pod | None:
         backoff = BackoffManager(self.random, cap_seconds=MAX_PAUSE_SECONDS)
         found = pod
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -66,6 +67,10 @@ class OwnedShards:
     """Profiles with plugins that may judge a node by others, or give away what others could, too."""
     lane_profiles: frozenset[str] = frozenset()
     """Profiles that spread all pods over domains."""
+    _taking_back: Counter[str] = field(factory=Counter, init=False)
+    """Pods by UID → how many writes that may take back their nominations have no end yet."""
+    _taken_back: dict[str, int] = field(factory=dict, init=False)
+    """Pods by UID → the revision at which that was done last, if it has not been seen."""
 
     # --- nodes ------------------------------------------------------------------------------------------------------
 
@@ -106,6 +111,21 @@ class OwnedShards:
         """Whether another process has nominated *pod* to a node of this one."""
         node = pod.status.nominated_node_name
         return bool(node) and self.owns_node(node) and not self.decides_on(pod)
+
+    def takes_back(self, uid: str) -> None:
+        """The nomination of a pod is being taken back, or may be."""
+        self._taking_back[uid] += 1
+
+    def has_taken_back(self, uid: str, revision: int) -> None:
+        """That has an end: it was done at a *revision*; 0: not at all."""
+        self._taking_back[uid] -= 1
+        self._taking_back += Counter()  # without those at zero
+        self._taken_back[uid] = max(revision, self._taken_back.get(uid, 0))
+        self._taken_back = {one: shown for one, shown in self._taken_back.items() if shown > self.seen}
+
+    def is_taken_back(self, uid: str, revision: int) -> bool:
+        """Whether the nomination that a pod has at a *revision* was taken back by this process, or is about to be."""
+        return uid in self._taking_back or revision < self._taken_back.get(uid, 0)
 
     def has_place_elsewhere(self, pod: Pod) -> bool:
         """Whether the owner of another node keeps a place for *pod*, which this process decides on."""
