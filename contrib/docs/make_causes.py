@@ -69,6 +69,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "VolumeNodeAffinity": "The volume can be used on other nodes only.",
         "VolumeZoneMismatch": "The labels of the volume say another zone.",
         "DiskInUse": "A disk of an in-tree volume is mounted by another pod on the nodes, and can be mounted once.",
+        "TooManyVolumes": "A node has, with those of the pod, more volumes of a CSI driver than its CSINode allows.",
     },
     "Devices": {
         "ResourceClaimNotFound": "The resource claim does not exist, or is not made yet from its template.",

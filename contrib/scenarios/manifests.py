@@ -74,6 +74,12 @@ def storage_class(name: str, provisioner: str = "disk.test", mode: str = "WaitFo
     return {**head, "provisioner": provisioner, "volumeBindingMode": mode, **more}
 
 
+def csi_node(name: str, driver: str, count: int) -> Json:
+    drivers = [{"name": driver, "nodeID": name, "topologyKeys": [], "allocatable": {"count": count}}]
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name}}
+    return {**head, "spec": {"drivers": drivers}}
+
+
 def device_class(name: str, expression: str = 'device.driver == "gpu.test"') -> Json:
     head = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}}
     return {**head, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
@@ -119,9 +125,9 @@ def priority_class(name: str, value: int) -> Json:
     return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
 
 
-def affinity(which: str, labels: Mapping[str, str], key: str, **more: Any) -> Json:
-    term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key, **more}
-    return {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+def affinity(which: str, labels: Mapping[str, str], key: str, *, also: Json | None = None, **more: Any) -> Json:
+    terms = [{"labelSelector": {"matchLabels": dict(one)}, "topologyKey": key, **more} for one in (labels, also) if one]
+    return {which: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def node_affinity(*terms: Sequence[Json]) -> Json:

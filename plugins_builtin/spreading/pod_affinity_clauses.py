@@ -217,7 +217,7 @@ def _nearest_labels(nodes: NodeColumns, labels: LabelSelector | None) -> tuple[t
         return None
     ((key, value),) = wanted
     values = Counter(pod.labels[key] for node in nodes for pod in node.pods if key in pod.labels)
-    near = nearest_name(value, values)
+    near = None if value in values else nearest_name(value, values)
     return None if near is None else ((key, near), values[near])
 
 

@@ -17,7 +17,7 @@ from plugins_builtin.volumes.csi_translation import (
     inline_handle,
     volume_handle,
 )
-from plugins_builtin.volumes.volume_clauses import claim_clauses
+from plugins_builtin.volumes.volume_clauses import claim_clauses, limit_clause
 from plugins_builtin.volumes.volumes import claim_name, claim_not_found, is_claim, not_owned
 from trio_sched.plugin_api import (
     SKIP,
@@ -132,8 +132,18 @@ class NodeVolumeLimits:
 
     @hookimpl
     def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
-        """Claims that the limits cannot be counted for; for the limits themselves the status says enough."""
-        return list(claim_clauses(pod, self._handle))
+        """Claims that the limits cannot be counted for, and the drivers of which nodes would have too many volumes."""
+        yield from claim_clauses(pod, self._handle)
+        new: _NewVolumes | None = state.get(_NAME)
+        counts: dict[str, dict[int, tuple[int, int, int]]] = {}
+        for position in [] if new is None else self._nodes_to_check(new, nodes):
+            exceeded = self._exceeded(nodes, position, new) if new is not None else {}
+            for driver, found in () if isinstance(exceeded, Status) else exceeded.items():
+                counts.setdefault(driver, {})[position] = found
+        for driver, of_driver in counts.items():
+            fails = np.zeros(len(nodes), dtype=np.bool_)
+            fails[list(of_driver)] = True
+            yield limit_clause(nodes, driver, fails, of_driver)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
@@ -183,20 +193,29 @@ class NodeVolumeLimits:
         return found
 
     def _status_of(self, nodes: NodeColumns, position: int, volumes: _NewVolumes) -> Status | None:
+        exceeded = self._exceeded(nodes, position, volumes)
+        if isinstance(exceeded, Status):
+            return exceeded
+        return unschedulable(REASON) if exceeded else None
+
+    def _exceeded(
+        self, nodes: NodeColumns, position: int, volumes: _NewVolumes
+    ) -> Mapping[str, tuple[int, int, int]] | Status:
+        """The drivers of which the node would have too many volumes → how many it has, how many more, the limit."""
         name = nodes.name(position)
         csi_node: CSINode | None = self._handle.object("CSINode", name)
         new = volumes.without_csi_node if csi_node is None else volumes.with_csi_node
         if isinstance(new, Status):
             return new
         if not new:
-            return None
+            return {}
         if self._drivers_must_run:
             missing = self._missing_driver(new, csi_node)
             if missing is not None:
                 return unschedulable(f"{missing} CSI driver is not installed on the node")
         limits = self._limits().get(name)
         if csi_node is None or not limits:
-            return None
+            return {}
         attached: set[VolumeId] = set()
         try:
             for other in nodes.node(position).pods:
@@ -206,8 +225,11 @@ class NodeVolumeLimits:
             return problem.status
         used = Counter(driver for driver, _handle in attached | self._attached_to(name))
         more = Counter(driver for driver, _handle in new - attached)
-        exceeds = any(driver in limits and used[driver] + count > limits[driver] for driver, count in more.items())
-        return unschedulable(REASON) if exceeds else None
+        return {
+            driver: (used[driver], count, limits[driver])
+            for driver, count in more.items()
+            if driver in limits and used[driver] + count > limits[driver]
+        }
 
     def _missing_driver(self, new: Iterable[VolumeId], csi_node: CSINode | None) -> str | None:
         """A driver of *new* that the node lacks, if its CSIDriver prevents pods from being scheduled there."""

@@ -83,6 +83,8 @@ class _Search:
     trial: Trial
     remedies: Remedies = field(factory=Remedies)
     _seen: set[str] = field(factory=set)
+    _deleted: set[frozenset[tuple[str, str]]] = field(factory=set)
+    """Pods whose deletion helps; their order in a title does not matter."""
 
     def run(self) -> Remedies:
         sets = self.analysis.failing_sets()
@@ -111,6 +113,12 @@ class _Search:
         if not nodes.any() and len(nodes):
             return
         choices = [one.changes(nodes)[:most] for one in clauses]
+        if len(clauses) > 1 and len({one.plugin for one in clauses}) == 1:  # one may depend on the other
+            for changes, clause in zip(choices, clauses, strict=True):
+                for change in changes:
+                    self._try(change, (clause,))
+            if self.remedies.found:
+                return
         for combination in product(*choices):
             change = combination[0]
             for other in combination[1:]:
@@ -140,6 +148,11 @@ class _Search:
         if not outcome.node_name:
             self.remedies.tried.append(change.title)
             return
+        if all(map(_is_deletion, edited)):
+            deleted = frozenset((one.namespace, one.name) for one in edited)
+            if deleted in self._deleted:
+                return
+            self._deleted.add(deleted)
         owner = controller_of(self.trial.pod)
         if owner is not None and any(_is_deletion(one) and is_of(owner, one.old) for one in edited):
             self.remedies.tried.append(f"{change.title} ({owner.kind} {owner.name} makes a new one, then pending)")

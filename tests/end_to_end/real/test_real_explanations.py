@@ -20,7 +20,10 @@ from contrib.scenarios.pending_causes import CAUSES, PendingCause
 
 pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
 
-KINDS = "pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,nodes"
+KINDS = (
+    "pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,"
+    "csinodes,nodes"
+)
 CONTROLLERS = (
     "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,"
     "persistentvolume-protection-controller,resourceclaim-controller"

@@ -1,0 +1,198 @@
+"""What would give a pending pod the volume of a claim: another claim, another class, a volume made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from plugins_builtin.volumes.volumes import (
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    STORAGE,
+    WAIT_FOR_FIRST_CONSUMER,
+    requested_nano,
+    whole_bytes,
+)
+from trio_sched.plugin_api import (
+    Change,
+    ClaimReference,
+    CsiPersistentVolumeSource,
+    Edit,
+    Handle,
+    ObjectMeta,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    Pod,
+    StorageClass,
+    Volume,
+    delete_pod,
+    edit_pod,
+    quantity_text,
+    replace_fields,
+    some_names,
+)
+
+_CLAIM: Final = "PersistentVolumeClaim"
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+MAX_USERS: Final = 5
+"""Pods that one change deletes at most."""
+
+
+def with_claim(pod: Pod, volume: Volume, name: str) -> Change:
+    """The claim *name* used by *volume* of the pod."""
+
+    def changed(one: Pod) -> Pod:
+        volumes = tuple(
+            replace_fields(
+                entry, persistent_volume_claim=replace_fields(entry.persistent_volume_claim, claim_name=name)
+            )
+            if entry.name == volume.name and entry.persistent_volume_claim is not None
+            else entry
+            for entry in one.spec.volumes or ()
+        )
+        return replace_fields(one, spec=replace_fields(one.spec, volumes=volumes))
+
+    return Change(title=f"use the claim {name}", edits=(edit_pod(pod, changed),), corrects=True)
+
+
+def with_made_claim(handle: Handle, namespace: str, name: str) -> Iterator[Change]:
+    """A claim of that name, of a class that waits for its consumer; without such a class one with a volume."""
+    usable = classes_with_provisioner(handle)
+    chosen = next((one for one in usable if is_default(one)), usable[0] if usable else None)
+    model = PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=namespace))
+    spec = replace_fields(
+        model.spec,
+        access_modes=("ReadWriteOnce",),
+        storage_class_name="" if chosen is None else chosen.metadata.name,
+        resources=replace_fields(model.spec.resources, requests={STORAGE: "1Gi"}),
+        volume_mode="Filesystem",
+    )
+    made = replace_fields(model, spec=spec)
+    claimed = Change(
+        title=f"make the claim {name}" + (f" (1Gi of class {chosen.metadata.name})" if chosen is not None else ""),
+        edits=(Edit(kind=_CLAIM, name=name, namespace=namespace, apply=lambda _none: made),),
+        note="its size is a guess",
+    )
+    if chosen is not None:
+        yield claimed
+        return
+    for change in with_volume(handle, made, f"{name}-volume"):
+        yield claimed & change
+
+
+def with_new_class(handle: Handle, name: str) -> Iterator[Change]:
+    """The class that is missing, like one that the cluster has."""
+    usable = classes_with_provisioner(handle)
+    if not usable:
+        return
+    like = next((one for one in usable if is_default(one)), usable[0])
+    made = replace_fields(like, metadata=ObjectMeta(name=name))
+    title = f"create the storage class {name} like {like.metadata.name}"
+    edit = Edit(kind="StorageClass", name=name, apply=lambda _none: made)
+    yield Change(
+        title=title, edits=(edit,), note=f"with the provisioner {like.provisioner}; parameters are yours to add"
+    )
+
+
+def with_class(claim: PersistentVolumeClaim, name: str) -> Change:
+    """*claim* made again with the class *name*, which cannot be changed."""
+    spec = replace_fields(claim.spec, storage_class_name=name, volume_name="")
+    annotations = {
+        key: value for key, value in (claim.metadata.annotations or {}).items() if key.startswith("trio-sched")
+    }
+    metadata = replace_fields(claim.metadata, annotations=annotations or None)
+    made = replace_fields(claim, metadata=metadata, spec=spec)
+    edit = Edit(
+        kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, recreate=True
+    )
+    return Change(title=f"recreate the claim {claim.name} with class {name}", edits=(edit,))
+
+
+def with_volume(handle: Handle, claim: PersistentVolumeClaim, name: str) -> Iterator[Change]:
+    """A volume for *claim*, which the volume controller then binds."""
+    if handle.object("PersistentVolume", name) is not None:
+        return
+    found = class_of(handle, claim)
+    driver = found.provisioner if found is not None and found.provisioner not in ("", NO_PROVISIONER) else "example.com"
+    size = quantity_text(STORAGE, whole_bytes(requested_nano(claim))) if requested_nano(claim) else "1Gi"
+    model = PersistentVolumeSpec()
+    reference = ClaimReference(
+        kind=_CLAIM, api_version="v1", namespace=claim.metadata.namespace, name=claim.name, uid=claim.metadata.uid
+    )
+    spec = replace_fields(
+        model,
+        capacity={STORAGE: size},
+        access_modes=claim.spec.access_modes or ("ReadWriteOnce",),
+        claim_ref=reference,
+        storage_class_name=claim.storage_class,
+        volume_mode=claim.spec.volume_mode,
+        csi=CsiPersistentVolumeSource(driver=driver, volume_handle=name),
+    )
+    volume = PersistentVolume(metadata=ObjectMeta(name=name), spec=spec)
+
+    def bound(one: Any) -> Any:
+        annotations = {**(one.metadata.annotations or {}), BIND_COMPLETED: "yes"}
+        metadata = replace_fields(one.metadata, annotations=annotations)
+        status = replace_fields(one.status, phase="Bound")
+        return replace_fields(one, metadata=metadata, spec=replace_fields(one.spec, volume_name=name), status=status)
+
+    yield Change(
+        title=f"make a volume of {size} for the claim {claim.name}",
+        edits=(
+            Edit(kind="PersistentVolume", name=name, apply=lambda _none: volume),
+            Edit(
+                kind=_CLAIM,
+                name=claim.name,
+                namespace=claim.metadata.namespace,
+                apply=bound,
+                is_consequence=True,
+            ),
+        ),
+        note="put the driver and the handle of a real volume in",
+    )
+
+
+def with_new_claim(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
+    """A new claim instead of *claim*, whose volume cannot be used where the pod fits."""
+    found = class_of(handle, claim)
+    usable = [one.metadata.name for one in classes_with_provisioner(handle)]
+    own = found is not None and found.metadata.name in usable
+    for name in [claim.storage_class] if own else usable[:1]:
+        change = with_class(claim, name)
+        note = f"the data stays on the volume {claim.spec.volume_name}"
+        yield Change(title=f"a new, empty claim {claim.name}", edits=change.edits, note=note)
+
+
+def once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator[Change]:
+    """The claim is recreated, once the pods are gone that keep it."""
+    if len(users) > MAX_USERS:
+        return
+    metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace)
+    made = PersistentVolumeClaim(metadata=metadata, spec=replace_fields(claim.spec, volume_name=""))
+    edit = Edit(
+        kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, recreate=True
+    )
+    names = f"delete {some_names([one.key for one in users])} and make" if users else "make"
+    title = f"{names} a new, empty claim {claim.name} once the old one is gone"
+    yield Change(title=title, edits=(*map(delete_pod, users), edit), note="what is on the old one may be lost")
+
+
+def classes_with_provisioner(handle: Handle) -> list[StorageClass]:
+    """The classes that make a volume once a node is chosen."""
+    return [
+        one
+        for one in handle.objects("StorageClass")
+        if one.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and one.provisioner not in ("", NO_PROVISIONER)
+    ]
+
+
+def is_default(one: StorageClass) -> bool:
+    """Whether claims without a class get this one."""
+    return (one.metadata.annotations or {}).get(_DEFAULT_CLASS) == "true"
+
+
+def class_of(handle: Handle, claim: PersistentVolumeClaim) -> StorageClass | None:
+    """The class of *claim*, if it exists."""
+    found: StorageClass | None = handle.object("StorageClass", claim.storage_class) if claim.storage_class else None
+    return found
