@@ -63,6 +63,7 @@ def _label_clause(pod: Pod, nodes: NodeColumns, key: str, value: str) -> Clause:
         title=f"node selector {key}={value}",
         fails=fails,
         cause=lambda _otherwise: label_evidence(nodes, key, (value,)),
+        is_given=not fails.all(),  # who chooses among the nodes that there are means it
         changes=changes,
     )
 
@@ -224,7 +225,7 @@ def _requirement_clause(
         title=f"node affinity {text}",
         fails=fails,
         cause=cause,
-        is_given=is_field and requirement.key == "metadata.name",
+        is_given=not fails.all() or (is_field and requirement.key == "metadata.name"),
         changes=changes,
     )
 

@@ -96,8 +96,11 @@ class Explanation:
         sets = [one for one in self.analysis.failing_sets() if one[0]]
         if not sets:
             return ()
-        first = len(sets[0][0]), sets[0][1]
-        equal = [clauses for clauses, count in sets if (len(clauses), count) == first]
+
+        def rank(clauses: Sequence[FailingClause], count: int) -> tuple[bool, int, int]:
+            return any(one.clause.is_given for one in clauses), len(clauses), count
+
+        equal = [clauses for clauses, count in sets if rank(clauses, count) == rank(*sets[0])]
         by_remedy = (remedy.clauses for remedy in self.remedies.found)
         return next((clauses for clauses in by_remedy if clauses in equal), equal[0])
 
