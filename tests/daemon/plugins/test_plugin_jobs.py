@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.plugins import plugin_jobs
 from trio_sched.daemon.plugins.plugin_jobs import PluginJobs
-from trio_sched.plugin_api import Handle, Pod, Status, hookimpl
+from trio_sched.plugin_api import Handle, NotLeading, Pod, Status, hookimpl
 from trio_sched.testing import pod, virtual_cluster
 
 
@@ -117,3 +117,19 @@ async def test_they_are_awaited_until_all_are_over(autojump_clock: MockClock, nu
     await jobs.drained()
     assert trio.current_time() == 2
     await jobs.drained()
+
+
+async def test_a_job_that_may_not_write_any_more_is_no_failure(
+    autojump_clock: MockClock, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def writes() -> None:
+        raise NotLeading("the lease is not held")
+
+    jobs = PluginJobs()
+    nursery.start_soon(jobs.run)
+    with caplog.at_level("INFO"):
+        jobs.submit("Writing", "default-scheduler", writes)
+        await jobs.drained()
+    (record,) = [one for one in caplog.records if "background job" in one.getMessage()]
+    assert (record.levelname, record.exc_info) == ("INFO", None)
+    assert record.getMessage() == "a background job of plugin Writing ended: the lease is not held"

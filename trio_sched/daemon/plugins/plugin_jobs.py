@@ -16,6 +16,8 @@ from trio_sched.daemon.logs.failure_log import exception_to_log
 from trio_sched.daemon.writes.job_times import JobTimes
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.hook_failure import describe_error
+from trio_sched.kube_client.errors import WriteNotPermitted
+from trio_sched.plugin_api.handle import NotLeading
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +108,9 @@ class PluginJobs:
             if plugin in self._jobs:
                 self._start(plugin)
             self._tell_if_emptied()
-        if error is not None:
+        if isinstance(error, NotLeading | WriteNotPermitted):  # whoever leads now does it, or undoes it
+            log.info("a background job of plugin %s ended: %s", plugin, error)
+        elif error is not None:
             fields: dict[str, Any] = {"plugin": plugin, "profile": profile}
             text = "a background job of plugin %s failed: %s"
             log.error(text, plugin, describe_error(error), extra=fields, exc_info=exception_to_log(error))
