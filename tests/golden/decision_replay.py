@@ -370,7 +370,7 @@ class CaseReplay:
         handle = self.handles[pod.scheduler_name]
         handle.table, handle.current, handle.tried = self.table, pod, None
         handle.nominated = self._nominated_for(pod)
-        steps = post_filter_steps(profile, pod, evolve(found, state=state), PluginFailures())
+        steps = post_filter_steps(profile.post_filter, pod, evolve(found, state=state), PluginFailures())
         outcome = trio.run(run_steps, steps)
         message = "" if outcome.diagnosis is None else outcome.diagnosis.post_filter_message
         if message != wanted.get("message", ""):

@@ -4,7 +4,6 @@ The cluster is brought to the recorded state after each pod, as in `decision_rep
 nodes that are recorded and give the recorded reasons, with what ``docs/how_to/share_the_work.md`` says for exceptions:
 
 - a pod that needs something that only one process may give away is placed on the nodes of the lane only;
-- pods are evicted from nodes of whoever decides on the pod only;
 - a nomination in the status of a pod asks the owner of the node, and nobody else, to bind it.
 
 Where DynamicResources frees a claim, replicas try the pod again at once; of that, the recordings say nothing.
@@ -313,7 +312,7 @@ class ShardedReplay:
             agreed = found.message == why and evicts
             yield Comparison("preemption", agreed, f"evicted: expected one of {victims}, got {found}")
         elif not all(map(decider.owned.owns_node, tried)):
-            must_evict = candidates and decider.owned.scope(pod) in (Scope.LOCAL, Scope.LANE)
+            must_evict = candidates and decider.owned.scope(pod) in (Scope.LOCAL, Scope.LANE, Scope.CLAIMS)
             agreed = evicts if must_evict or found.evicted else found.message.startswith(why)
             yield Comparison("victims of others", agreed, f"expected one of {victims} or {why!r}, got {found}")
         else:

@@ -338,11 +338,14 @@ class Scheduler:
 
     def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
         """The calls of post_filter after *unplaced*; None if there is nothing to call."""
-        profile = self.profiles[info.pod.scheduler_name]
-        if unplaced.diagnosis is None or not profile.post_filter:
+        hooks = self._post_filters_of(info.pod)
+        if unplaced.diagnosis is None or not hooks:
             return None
         self.measurements.post_filters += 1
-        return post_filter_steps(profile, info.pod, unplaced, self.plugin_failures)
+        return post_filter_steps(hooks, info.pod, unplaced, self.plugin_failures)
+
+    def _post_filters_of(self, pod: Pod) -> tuple[BoundHook, ...]:
+        return self.profiles[pod.scheduler_name].post_filter
 
     def dry_run_preemption(
         self,

@@ -60,7 +60,7 @@ def saying(name: str, answer: Any, *, later: bool = False) -> type[Any]:
 async def outcome(*plugins: type[Any]) -> tuple[tuple[str, str | None], list[int]]:
     """The message and the nomination of post_filter, and how often each plugin was called."""
     profile = make_profile(plugins)
-    found = await run_steps(post_filter_steps(profile, pod(), fit_failure(NOWHERE), PluginFailures()))
+    found = await run_steps(post_filter_steps(profile.post_filter, pod(), fit_failure(NOWHERE), PluginFailures()))
     assert isinstance(found, SchedulingFailure)
     assert found.diagnosis is not None
     result = found.diagnosis.post_filter_message, found.nominated_node_name

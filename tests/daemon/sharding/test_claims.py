@@ -89,12 +89,18 @@ async def test_the_lane_has_volumes_bound_for_nodes_of_others(is_provisioned: bo
         assert elsewhere == 1
 
 
-async def test_the_owner_of_a_node_keeps_the_room_while_a_volume_is_made(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("has_device", [False, True])
+async def test_the_owner_of_a_node_keeps_the_room_while_a_volume_is_made(
+    has_device: bool, autojump_clock: MockClock
+) -> None:
     async with replicas_of(NODES, shards=2, replicas=2, volumes=VolumePace(provision_seconds=20.0)) as replicas:
         cluster = replicas.cluster
         await cluster.create(storage_class(topologies={HOST: [OTHER]}))
         await cluster.create(persistent_volume_claim("a"))
-        await cluster.create(pod("a", cpu=4, volumes=["a"]))
+        if has_device:
+            await create_devices(cluster)
+            await cluster.create(resource_claim("a"))
+        await cluster.create(pod("a", cpu=4, volumes=["a"], claims=["a"] if has_device else []))
         await trio.sleep(2)
         for number in range(4):  # of random UIDs, so that each replica decides on some
             await cluster.create(pod(f"rival-{number}", cpu=4, node_selector={HOST: OTHER}))

@@ -77,8 +77,8 @@ class RandomFaults:
     def places_all(self) -> bool:
         """Whether every pod is placed that one scheduler finds a place for.
 
-        Pods with claims evict others on nodes of the lane only, and gangs none. And where devices and victims come and
-        go, others take what a pod waits for that has failed before, which nobody tells it.
+        Gangs evict nobody. And where devices and victims come and go, others take what a pod waits for that has failed
+        before, which nobody tells it.
         """
         return not (self.claims or self._gang_share) or len(self.priorities) == 1
 

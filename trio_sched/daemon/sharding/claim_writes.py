@@ -20,7 +20,7 @@ from trio_sched.daemon.sharding.versioned_writes import ends
 from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.plugin_api.custom_resources import Watched
-from trio_sched.plugin_api.handle import ApiRequestFailed, ObjectGone, OutcomeUnknown, WriteConflict
+from trio_sched.plugin_api.handle import ApiRequestFailed, NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ class ShardedObjectWrites(ObjectWrites):
         write = partial(super().patch, kind, name, patch, namespace=namespace, subresource=subresource)
         if kind != "ResourceClaim":
             return await write()
+        if LANE not in self.elector.held:
+            raise NotLeading(f"claim {namespace}/{name} is written by the holder of shard 0, and this replica is not")
         key = f"{namespace}/{name}/{next(_numbers)}"
         self.owned.under_way[key] = UnderWay(frozenset({LANE}), self.owned.seen)
         try:

@@ -32,6 +32,9 @@ from trio_sched.engine.sharding.reserved_places import (
     ASKED_FOR_GROUP,
     MAY_PREEMPT,
     PREEMPTING,
+    ROOM_MADE,
+    has_note,
+    has_room,
     is_kept_for_group,
     is_reserved,
     place_note,
@@ -55,6 +58,9 @@ are taken within this time."""
 PLACE_IS_KEPT: Final = unschedulable("the owner of the node keeps the place for the pod")
 """The answer of the owner of a node who evicts others for a pod, or waits until its group can be bound."""
 
+ROOM_IS_MADE: Final = unschedulable("the node has room for the pod")
+"""The answer of the owner of a node who would have evicted others for a pod that claims something."""
+
 
 @define(eq=False, kw_only=True)
 class Proposals:
@@ -75,6 +81,8 @@ class Proposals:
     """Called with the pods, by namespace and name, that another node is worth a try for."""
     bound: set[str] = field(factory=set, init=False)
     """UIDs of pods that owners have bound, as long as their attempts last here."""
+    announced: dict[str, Pod] = field(factory=dict, init=False)
+    """By UID: pods whose volumes are being bound and for whom the owner of a node keeps the room meanwhile."""
     results: Counter[str] = field(factory=Counter, init=False)
     """How proposals of this process ended."""
     answers: Counter[str] = field(factory=Counter, init=False)
@@ -124,7 +132,7 @@ class Proposals:
         return await self._propose(pod, node_name, "")
 
     async def propose_to_preempt(self, pod: Pod, node_name: str) -> Status | None:
-        """The same; the owner may evict others for it. `PLACE_IS_KEPT` if it keeps the place until these are gone."""
+        """The same; the owner may evict others for it: `PLACE_IS_KEPT` until these are gone, or `ROOM_IS_MADE`."""
         return await self._propose(pod, node_name, MAY_PREEMPT)
 
     async def propose_for_group(self, pod: Pod, node_name: str) -> Status | None:
@@ -139,7 +147,7 @@ class Proposals:
             return failure(NoLongerOwn())
         try:
             await self.status_writer.withdraw(pod.uid)
-            await self._nominate(pod, node_name, "", tokens)
+            self.announced[pod.uid] = await self._nominate(pod, node_name, ROOM_MADE, tokens)
         except (KubeClientError, NoLongerOwn, PodHasChanged) as problem:
             return failure(problem)
         return None
@@ -152,7 +160,7 @@ class Proposals:
             return failure(NoLongerOwn())
         try:
             await self.status_writer.withdraw(pod.uid)
-            nominated = await self._nominate(pod, node_name, note, tokens)
+            nominated = await self._nominate(self.announced.get(pod.uid, pod), node_name, note, tokens)
             problem = await self._wait_for_answer(nominated, node_name, tokens)
         except (KubeClientError, NoLongerOwn, PodHasChanged) as error:
             found = error.found if isinstance(error, PodHasChanged) else None
@@ -186,16 +194,19 @@ class Proposals:
             if shown is not None and revision_of(shown) >= revision_of(pod):
                 if shown.uid != pod.uid:
                     raise PodHasChanged("the pod was deleted and created again")
-                is_kept = shown.nominated_node_name == node_name and _is_kept(shown)
-                if shown.node_name or is_kept or shown.nominated_node_name != node_name:
+                is_there = shown.nominated_node_name == node_name
+                is_kept = is_there and _is_kept(shown)
+                if shown.node_name or is_kept or not is_there or has_room(shown):
                     self._silent_since.pop(self.owned.of_node(node_name), None)
                 if shown.node_name:
                     return self._is_bound(shown, node_name)
-                if shown.nominated_node_name != node_name:
+                if not is_there:
                     return self._refused(shown, node_name)
                 if is_kept:
                     self.results["reserved"] += 1
                     return PLACE_IS_KEPT
+                if has_room(shown):
+                    return ROOM_IS_MADE
             elif shown is None and self.owned.seen >= revision_of(pod):
                 raise PodHasChanged("the pod is gone")
             remaining = deadline - trio.current_time()
@@ -218,12 +229,12 @@ class Proposals:
     async def _take_back(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
         shard = self.owned.of_node(node_name)
         why = f"shard {shard}, which node {node_name} belongs to, has not answered within {ANSWER_SECONDS:g} s"
-        stored = await self.takeover.fence(pod, why, tokens, takes_back=lambda found: not _is_kept(found))
+        stored = await self.takeover.fence(pod, why, tokens, takes_back=lambda found: not _is_answered(found))
         if stored is None:
             raise NoLongerOwn
         if stored.node_name:
             return self._is_bound(stored, node_name)
-        if stored.nominated_node_name == node_name and _is_kept(stored):  # it was a moment faster
+        if stored.nominated_node_name == node_name and _is_answered(stored):  # it was a moment faster
             return await self._wait_for_answer(stored, node_name, tokens)
         self.results["timeout"] += 1
         now = trio.current_time()
@@ -280,15 +291,21 @@ class Proposals:
             self.owned.has_taken_back(pod.uid, revision)
         return True
 
-    async def reserve(self, pod: Pod, node_name: str) -> None:
-        """Keep the place on a node of this process for *pod*; returns once that is seen, or did not come about."""
+    async def reserve(self, pod: Pod, node_name: str, note: str = PREEMPTING) -> None:
+        """Keep the place on a node of this process for *pod*; returns once that is seen, or did not come about.
+
+        Args:
+            pod: as it was decided on.
+            node_name: the node.
+            note: `PREEMPTING`, or `ROOM_MADE` if nobody has to go any more.
+        """
         shards = {self.owned.of_node(node_name)}
         if self.owned.decides_on(pod):
             shards.add(self.owned.decider(pod))
         tokens = self.elector.tokens(shards)
         if tokens is None:
             return
-        write = partial(self.write_status, pod, nomination(pod, node_name, PREEMPTING, now=self.wall_clock()))
+        write = partial(self.write_status, pod, nomination(pod, node_name, note, now=self.wall_clock()))
         key = f"{pod.uid}/place"
         self.owned.under_way[key] = UnderWay(frozenset(shards), self.owned.seen)
         try:
@@ -298,8 +315,8 @@ class Proposals:
                     pod,
                     tokens,
                     write,
-                    lambda found: found.nominated_node_name == node_name and is_reserved(found),
-                    partial(nominated_as_before, pod),
+                    lambda found: found.nominated_node_name == node_name and has_note(found, note),
+                    partial(place_as_before, pod),
                 )
                 await self.wait_until_seen(stored)
         except (NoLongerOwn, PodHasChanged):
@@ -318,3 +335,7 @@ class Proposals:
 
 def _is_kept(pod: Pod) -> bool:
     return is_reserved(pod) or is_kept_for_group(pod)
+
+
+def _is_answered(pod: Pod) -> bool:
+    return _is_kept(pod) or has_room(pod)

@@ -14,13 +14,14 @@ from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.pod_scope import Scope, is_in_group
-from trio_sched.engine.sharding.reserved_places import may_preempt
-from trio_sched.engine.sharding.seen_claims import first_unseen
+from trio_sched.engine.sharding.reserved_places import has_room, may_preempt
+from trio_sched.engine.sharding.seen_claims import awaits_lane, first_unseen
 from trio_sched.plugin_api import (
     MAX_SCORE,
     SKIP,
     Action,
     BoolArray,
+    Code,
     CycleState,
     Diagnosis,
     EventRegistration,
@@ -54,6 +55,8 @@ _CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT = 1, 2, 3, 4, 5
 _GIVEN_BY_LANE: Final = (Scope.CLAIMS, Scope.CONFINED)
 """Pods of these may get devices."""
 _RETRY_SECONDS: Final = 2.0
+HAS_ROOM: Final = Status(Code.PENDING, ("the node has room for the pod, which has to get volumes or devices first",))
+"""An own node has room for a pod of another process that it would have evicted others for."""
 
 
 class ShardNodes:
@@ -94,10 +97,10 @@ class ShardNodes:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Pass the nodes that the pod may be bound or proposed to."""
         if self.owned.is_proposed(pod):
-            if first_unseen(pod, self.objects) is None:
-                codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
-            else:
+            if has_room(pod) or (first_unseen(pod, self.objects) is not None and not may_preempt(pod)):
                 codes = np.full(len(nodes), _UNSEEN)
+            else:
+                codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
         elif self._is_in_doubt(pod):
             codes = np.full(len(nodes), _IN_DOUBT)
         elif self.owned.scope(pod) is Scope.CONFINED:
@@ -155,7 +158,9 @@ class ShardNodes:
 
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
-        """Note that the pod was decided on."""
+        """Note that the pod was decided on; one that there is room for now waits for what it claims."""
+        if self.owned.is_proposed(pod) and may_preempt(pod) and awaits_lane(pod, self.objects):
+            return HAS_ROOM
         under_way = self.owned.began(pod, node_name)
         under_way.tokens = self.elector.tokens(under_way.shards)
         return None
@@ -165,6 +170,7 @@ class ShardNodes:
         """It has an end; another one is that it is bound, see `ShardedBindingCycle`."""
         self.owned.ended(pod.uid)
         self.proposals.bound.discard(pod.uid)
+        self.proposals.announced.pop(pod.uid, None)
 
     @hookimpl
     def pre_bind_pre_flight(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:

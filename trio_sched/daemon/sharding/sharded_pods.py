@@ -15,7 +15,7 @@ from trio_sched.daemon.pods.binding_cycle import BindingCycle
 from trio_sched.daemon.pods.failure_handler import FailureHandler
 from trio_sched.daemon.pods.pod_status import PodStatusWriter
 from trio_sched.daemon.sharding.group_places import GroupPlaces
-from trio_sched.daemon.sharding.proposals import ANSWER_SECONDS, Proposals
+from trio_sched.daemon.sharding.proposals import ANSWER_SECONDS, ROOM_IS_MADE, Proposals
 from trio_sched.daemon.sharding.shard_plugin import NAME
 from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
 from trio_sched.daemon.sharding.versioned_writes import ends
@@ -24,8 +24,8 @@ from trio_sched.engine.evaluation.hook_steps import PreBindPlan
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import is_in_group
-from trio_sched.engine.sharding.reserved_places import is_reserved, may_preempt
-from trio_sched.engine.sharding.seen_claims import Place, first_unseen
+from trio_sched.engine.sharding.reserved_places import ROOM_MADE, has_room, is_reserved, may_preempt
+from trio_sched.engine.sharding.seen_claims import DEVICES, Place, first_unseen
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
@@ -78,12 +78,16 @@ class ShardedFailureHandler(FailureHandler):
             super().handle(info, outcome, assumed_pod=assumed_pod)
             if known is not None and known.nominated_node_name:
                 self._end_nomination(info, known, outcome.nominated_node_name)
+        elif known is not None and self.owned.is_proposed(known) and _has_room(outcome):
+            waits = evolve(outcome, nominated_node_name=None)
+            self.scheduler.requeue(info, waits, known, now=trio.current_time(), assumed_pod=assumed_pod)
+            self.preemption.reserve(known, known.nominated_node_name, ROOM_MADE)
         elif known is not None and self._is_kept(known, outcome):
             super().handle(info, outcome, assumed_pod=assumed_pod)
-        elif known is not None and self.owned.is_proposed(known) and self._unseen(known) is not None:
+        elif known is not None and self.owned.is_proposed(known) and self._has_to_wait(known):
             waits = evolve(outcome, nominated_node_name=None)  # it goes on to count on its node
             self.scheduler.requeue(info, waits, known, now=trio.current_time(), assumed_pod=assumed_pod)
-            if info.uid not in self._unseen_of:
+            if info.uid not in self._unseen_of and not has_room(known):
                 self._unseen_of.add(info.uid)
                 self.jobs.submit(CLAIMS, info.pod.scheduler_name, partial(self._try_once_seen, known))
         else:
@@ -114,6 +118,10 @@ class ShardedFailureHandler(FailureHandler):
         if not is_reserved(pod):
             self.preemption.reserve(pod, pod.nominated_node_name)
         return True
+
+    def _has_to_wait(self, pod: Pod) -> bool:
+        """Whether *pod*, which others decide on, has not got yet what it claims."""
+        return has_room(pod) or (not may_preempt(pod) and self._unseen(pod) is not None)
 
     def _unseen(self, pod: Pod) -> Place | None:
         return first_unseen(pod, self.scheduler.object_cache)
@@ -160,7 +168,17 @@ class ShardedFailureHandler(FailureHandler):
             return
         self.scheduler.cache.forget(info.uid)
         assumed = None if cached is None else cached.pod_on_node
+        if problem is ROOM_IS_MADE:
+            known, stays = self.scheduler.cache.unassigned.get(info.key), SchedulingFailure(problem, None, None)
+            self.scheduler.requeue(info, stays, known, now=trio.current_time(), assumed_pod=assumed)
+            self.preemption.activate([] if known is None else [known])
+            return
         super().handle(info, SchedulingFailure(problem), assumed_pod=assumed)
+
+
+def _has_room(outcome: SchedulingFailure) -> bool:
+    """Whether an own node has room for a pod that waits for what it claims."""
+    return outcome.diagnosis is not None and NAME in outcome.diagnosis.pending_plugins
 
 
 @define(eq=False, kw_only=True)
@@ -174,18 +192,17 @@ class ShardedBindingCycle(BindingCycle):
     async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
         pod, node_name = info.pod, placed.node_name
         with self._permitting(info):  # volumes and devices are given away by the lane, as long as it is held
-            if not self.owned.owns_node(node_name) and self._awaits_volumes(pod):
+            is_kept = has_room(pod) and pod.nominated_node_name == node_name
+            if not self.owned.owns_node(node_name) and not is_kept and self._awaits_volumes(pod):
                 problem = await self.proposals.announce(pod, node_name)
                 if problem is not None:
                     return problem
             return await super()._pre_bind(info, placed, plan)
 
     def _awaits_volumes(self, pod: Pod) -> bool:
-        """Whether volumes have to be bound for *pod*, which can take minutes, and no devices allocated.
-
-        An allocation can be taken back: who saw an earlier one would take the pod for complete if it were nominated.
-        """
-        return not pod.spec.resource_claims and first_unseen(pod, self.scheduler.object_cache) is not None
+        """Whether volumes have to be bound for *pod*, which can take minutes."""
+        unseen = first_unseen(pod, self.scheduler.object_cache)
+        return unseen is not None and unseen[0] != DEVICES
 
     def _fail(self, info: QueuedPodInfo, placed: ScheduleResult, outcome: SchedulingFailure) -> None:
         self.groups.give_back(info.pod, placed.node_name)
@@ -200,6 +217,7 @@ class ShardedBindingCycle(BindingCycle):
     def _record_bound(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         self.owned.ended(info.uid)
         self.groups.bound(info.uid)
+        self.proposals.announced.pop(info.uid, None)
         if info.uid in self.proposals.bound:
             self.proposals.bound.discard(info.uid)  # the owner of the node has told
         else:

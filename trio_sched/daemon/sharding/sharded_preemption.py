@@ -22,7 +22,7 @@ from trio_sched.daemon.pods.preemption_executor import (
 )
 from trio_sched.daemon.sharding.versioned_writes import NoLongerOwn, PodHasChanged, ends
 from trio_sched.engine.sharding.owned_shards import OwnedShards
-from trio_sched.engine.sharding.reserved_places import is_reserved
+from trio_sched.engine.sharding.reserved_places import PREEMPTING, has_note, has_room, is_reserved
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client.errors import NotFound
 from trio_sched.kube_client.pods import delete_pod, exchange_pod_status
@@ -67,7 +67,11 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
     ) -> Status | None:
         """Make room for *pod*, or note that the owner of the node is to do it; see `PreemptionExecutor.preempt`."""
         if not self.owned.owns_node(node_name):
-            self.elsewhere[pod.uid] = node_name
+            if _has_room_on(pod, node_name) and any(self.scheduler.cache.is_assumed(one.uid) for one in victims):
+                # The owner would say so again: it refuses, by and by, those that this process has proposed to it.
+                self.jobs.submit(JOBS, pod.scheduler_name, partial(self._try_later, pod))
+            else:
+                self.elsewhere[pod.uid] = node_name
             return None
         if pod.nominated_node_name != node_name or not self._is_reserved(pod):
             self.reserve(pod, node_name)
@@ -85,22 +89,29 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
             self._held_back -= ended
             self.activate([one.pod for one in self.scheduler.queue.gated().values() if one.uid in ended])
 
-    def reserve(self, pod: Pod, node_name: str) -> None:
-        """Keep the place on an own node for *pod*, and try it again then."""
+    def reserve(self, pod: Pod, node_name: str, note: str = PREEMPTING) -> None:
+        """Keep the place on an own node for *pod*, and try it again then; see `Proposals.reserve`."""
         if pod.uid not in self._reserving:
             self._reserving.add(pod.uid)
-            self.jobs.submit(JOBS, pod.scheduler_name, partial(self._reserve, pod, node_name))
+            self.jobs.submit(JOBS, pod.scheduler_name, partial(self._reserve, pod, node_name, note))
 
-    async def _reserve(self, pod: Pod, node_name: str) -> None:
+    async def _reserve(self, pod: Pod, node_name: str, note: str) -> None:
         try:
-            await self.proposals.reserve(pod, node_name)
-            if not self._is_kept(pod, node_name):
+            await self.proposals.reserve(pod, node_name, note)
+            if not self._is_noted(pod, node_name, note):
                 await trio.sleep(PAUSE_SECONDS)
         finally:
             self._reserving.discard(pod.uid)
-            known = self.scheduler.cache.unassigned.get(pod.key)
-            if known is not None:
-                self.activate([known])
+            self._activate(pod)
+
+    async def _try_later(self, pod: Pod) -> None:
+        await trio.sleep(PAUSE_SECONDS)
+        self._activate(pod)
+
+    def _activate(self, pod: Pod) -> None:
+        known = self.scheduler.cache.unassigned.get(pod.key)
+        if known is not None:
+            self.activate([known])
 
     async def _evict(self, preemptor: Preemptor, victim: Pod) -> bool:
         """Have *victim* deleted in the version that is known; again in a newer one if it has changed meanwhile."""
@@ -150,13 +161,19 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
 
     def _is_kept(self, pod: Pod, node_name: str) -> bool:
         """Whether the place for *pod* on a node is reserved, as far as this process has seen."""
+        return self._is_noted(pod, node_name, PREEMPTING)
+
+    def _is_noted(self, pod: Pod, node_name: str, note: str) -> bool:
         known = self.scheduler.cache.unassigned.get(pod.key)
         is_there = known is not None and known.uid == pod.uid and known.nominated_node_name == node_name
-        return is_there and known is not None and self._is_reserved(known)
+        return is_there and known is not None and has_note(known, note) and not self._is_taken_back(known)
 
     def _is_reserved(self, pod: Pod) -> bool:
         """Whether that is so in this version, and this process has not ended it since."""
-        return is_reserved(pod) and not self.owned.is_taken_back(pod.uid, revision_of(pod))
+        return is_reserved(pod) and not self._is_taken_back(pod)
+
+    def _is_taken_back(self, pod: Pod) -> bool:
+        return self.owned.is_taken_back(pod.uid, revision_of(pod))
 
     def _clear_nominations(self, preemptor: Preemptor, node_name: str) -> None:
         for nominated in self.scheduler.nominated_pods(node_name) if node_name != CLUSTER else ():
@@ -164,6 +181,10 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
                 message = f"node {node_name} is wanted for pod {preemptor.key}, which has a higher priority"
                 take_back = partial(self.proposals.refuse, nominated, node_name, message)
                 self.jobs.submit(JOBS, nominated.scheduler_name, take_back)
+
+
+def _has_room_on(pod: Pod, node_name: str) -> bool:
+    return has_room(pod) and pod.nominated_node_name == node_name
 
 
 def _is_terminating(pod: Pod) -> bool:

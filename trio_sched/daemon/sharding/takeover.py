@@ -20,7 +20,7 @@ from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.pod_scope import Scope
-from trio_sched.engine.sharding.reserved_places import is_kept_for_group, is_reserved
+from trio_sched.engine.sharding.reserved_places import has_room, is_kept_for_group, is_reserved
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
@@ -132,7 +132,7 @@ class Takeover:
         def takes_back(pod: Pod) -> bool:
             # The lane begins without nominations; others are those of replicas that are alive.
             nominated = pod.nominated_node_name
-            if not nominated or is_reserved(pod):
+            if not nominated or is_reserved(pod) or has_room(pod):
                 return False
             if is_kept_for_group(pod):  # only the lane takes that back, and it completes what is bound in part
                 return has_lane and pod.group_key not in begun

@@ -36,12 +36,12 @@ HookSteps = Generator[HookCall, HookResult, T]
 
 
 def post_filter_steps(
-    profile: Profile, pod: Pod, unplaced: SchedulingFailure, plugin_failures: PluginFailures
+    hooks: Sequence[BoundHook], pod: Pod, unplaced: SchedulingFailure, plugin_failures: PluginFailures
 ) -> HookSteps[SchedulingFailure]:
     """Call one post_filter after the other until one ends the phase; the outcome of the cycle with their messages.
 
     Args:
-        profile: the profile of *pod*.
+        hooks: every post_filter of the profile of *pod* that is to be called.
         pod: the pod that fits nowhere.
         unplaced: why; it has a diagnosis.
         plugin_failures: gets the failures of plugins.
@@ -51,7 +51,7 @@ def post_filter_steps(
     state = unplaced.state if unplaced.state is not None else CycleState()
     reasons: list[str] = []
     nominated: str | None = None
-    for hook in profile.post_filter:
+    for hook in hooks:
         result = yield HookCall(hook, (pod, diagnosis, state))
         try:
             returned = read_post_filter_result(hook, result)

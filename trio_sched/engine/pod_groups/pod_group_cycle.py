@@ -325,7 +325,8 @@ class PodGroupCycle:
             calls = self._post_filters and verdict.calls_post_filter
             if calls and failed.diagnosis is not None and self.profile.post_filter:
                 self.scheduler.measurements.post_filters += 1
-                failed = yield from post_filter_steps(self.profile, info.pod, failed, self.scheduler.plugin_failures)
+                hooks = self.profile.post_filter
+                failed = yield from post_filter_steps(hooks, info.pod, failed, self.scheduler.plugin_failures)
             if not failed.nominated_node_name:
                 return PodResult(info, failed=failed)
             state = decision.state if decision.state is not None else CycleState(is_trial=True)

@@ -12,6 +12,8 @@ MAY_PREEMPT: Final = "MayPreempt"
 """Its reason: whoever nominated the pod found no room on any node; the owner of this one has not answered."""
 PREEMPTING: Final = "Preempting"
 """Its reason: the owner keeps the place, and evicts others; nobody else takes the nomination back."""
+ROOM_MADE: Final = "RoomMade"
+"""Its reason: there is room, and nobody is evicted any more; the lane gives the pod what it claims, and decides."""
 TAKEN_BACK: Final = "TakenBack"
 """Its reason: the pod was nominated so before, and is not any more."""
 ASKED_FOR_GROUP: Final = "AskedForGroup"
@@ -30,24 +32,30 @@ def place_note(pod: Pod) -> PodCondition | None:
 
 def may_preempt(pod: Pod) -> bool:
     """Whether others may be evicted for *pod* from the node that it is nominated to."""
-    return _has_note(pod, MAY_PREEMPT) or _has_note(pod, PREEMPTING)
+    return has_note(pod, MAY_PREEMPT) or has_note(pod, PREEMPTING)
 
 
 def is_reserved(pod: Pod) -> bool:
     """Whether the owner of the node that *pod* is nominated to keeps the place, and evicts others."""
-    return _has_note(pod, PREEMPTING)
+    return has_note(pod, PREEMPTING)
+
+
+def has_room(pod: Pod) -> bool:
+    """Whether the node that *pod* is nominated to has room for it, and the lane is to give it what it claims."""
+    return has_note(pod, ROOM_MADE)
 
 
 def is_asked_for_group(pod: Pod) -> bool:
     """Whether the owner of the node that *pod* is nominated to is asked to keep the place until its group is bound."""
-    return _has_note(pod, ASKED_FOR_GROUP)
+    return has_note(pod, ASKED_FOR_GROUP)
 
 
 def is_kept_for_group(pod: Pod) -> bool:
     """Whether the owner of the node that *pod* is nominated to keeps the place until its group is bound."""
-    return _has_note(pod, KEPT_FOR_GROUP)
+    return has_note(pod, KEPT_FOR_GROUP)
 
 
-def _has_note(pod: Pod, reason: str) -> bool:
+def has_note(pod: Pod, reason: str) -> bool:
+    """Whether the reason of what is noted about the place that *pod* is nominated to is *reason*."""
     note = place_note(pod)
     return note is not None and note.reason == reason

@@ -11,7 +11,7 @@ from trio_sched.objects.pod import Pod
 _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _CLAIM: Final = "PersistentVolumeClaim"
 _VOLUME: Final = "PersistentVolume"
-_DEVICES: Final = "ResourceClaim"
+DEVICES: Final = "ResourceClaim"
 
 Place = tuple[str, str, str]
 """The kind of an object, its namespace and its name."""
@@ -22,6 +22,11 @@ def first_unseen(pod: Pod, objects: ObjectCache) -> Place | None:
     return next(_unseen(pod, objects), None)
 
 
+def awaits_lane(pod: Pod, objects: ObjectCache) -> bool:
+    """Whether volumes or devices may have to be given to *pod* yet: an allocation that is seen can be taken back."""
+    return bool(pod.spec.resource_claims) or first_unseen(pod, objects) is not None
+
+
 def _unseen(pod: Pod, objects: ObjectCache) -> Iterator[Place]:
     if _CLAIM in objects.kinds:
         for name in _volume_claims(pod):
@@ -30,12 +35,12 @@ def _unseen(pod: Pod, objects: ObjectCache) -> Iterator[Place]:
                 yield _CLAIM, pod.namespace, name
             elif _VOLUME in objects.kinds and objects.get(_VOLUME, claim.spec.volume_name) is None:
                 yield _VOLUME, "", claim.spec.volume_name
-    if _DEVICES in objects.kinds:
+    if DEVICES in objects.kinds:
         for name in _device_claims(pod):
-            found = objects.get(_DEVICES, name, pod.namespace)
+            found = objects.get(DEVICES, name, pod.namespace)
             users = () if found is None else found.status.reserved_for or ()
             if found is None or found.status.allocation is None or all(one.uid != pod.uid for one in users):
-                yield _DEVICES, pod.namespace, name
+                yield DEVICES, pod.namespace, name
 
 
 def _volume_claims(pod: Pod) -> Iterator[str]:

@@ -9,6 +9,7 @@ from attrs import define, field
 from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.queue.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.reserved_places import has_room
 from trio_sched.objects.changes import Change
 from trio_sched.objects.metadata import NamespacedObject
 from trio_sched.objects.pod import Pod
@@ -110,6 +111,9 @@ class ShardedEventHandlers(EventHandlers):
             if new.uid in self.elsewhere:
                 self._lose_place(new, now)
                 known = None
+            elif known is not None and has_room(known) and not has_room(new) and self.owned.is_proposed(new):
+                self._forget(known)  # it has got what it waited for, or another place
+                known = None
             if not self._responsible_for_pod(new):
                 if known is not None:
                     self._forget(known)
@@ -189,7 +193,7 @@ class ShardedEventHandlers(EventHandlers):
         cache.unassigned.drop(pod)
         if cached is not None:
             self.scheduler.queue.move_all(ASSIGNED_POD_DELETE, cached.pod_on_node, None, now=now)
-        if not self.owned.owns_node(node_name):
+        if not self.owned.owns_node(node_name) and not has_room(pod):
             self.place_lost(pod, node_name)
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from attrs import define, evolve
 
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.evaluation.preemption import Evictable
+from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import Scope
 from trio_sched.engine.sharding.reserved_places import is_reserved
-from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
+
+_TAKES_BACK_CLAIMS: Final = "DynamicResources"
+"""The plugin whose post_filter takes devices away from claims, which only the lane may do."""
 
 
 @define(eq=False, kw_only=True)
@@ -45,7 +49,7 @@ class ShardedScheduler(Scheduler):
             if found.candidates:
                 return found
         found = super().dry_run_preemption(pod, state, own, num_candidates, budgets, evictable=evictable)
-        if found.candidates or not owned.decides_on(pod) or not self._may_evict_elsewhere(pod):
+        if found.candidates or not owned.decides_on(pod) or owned.scope(pod) is Scope.CONFINED:
             return found
         others = [name for name in node_names if not owned.owns_node(name)]
         if not others:
@@ -53,6 +57,12 @@ class ShardedScheduler(Scheduler):
         elsewhere = super().dry_run_preemption(pod, state, others, num_candidates, budgets, evictable=evictable)
         statuses = {**found.statuses, **elsewhere.statuses}
         return evolve(elsewhere, statuses=statuses, error=found.error or elsewhere.error)
+
+    def _post_filters_of(self, pod: Pod) -> tuple[BoundHook, ...]:
+        hooks = super()._post_filters_of(pod)
+        if not self.owned.is_proposed(pod):
+            return hooks
+        return tuple(hook for hook in hooks if hook.plugin != _TAKES_BACK_CLAIMS)
 
     def keep_place(self, pod: Pod, node_name: str, *, now: float) -> SchedulingFailure | None:
         """Assume *pod*, of a group that another process decides on, on an own node if it fits there; else why not.
@@ -66,10 +76,3 @@ class ShardedScheduler(Scheduler):
             return decision
         self.assume(pod, decision)
         return None
-
-    def _may_evict_elsewhere(self, pod: Pod) -> bool:
-        """Whether nothing has to be given to *pod* before it can get a place on a node of others."""
-        scope = self.owned.scope(pod)
-        if scope is Scope.CLAIMS:
-            return not pod.spec.resource_claims and first_unseen(pod, self.object_cache) is None
-        return scope is not Scope.CONFINED
