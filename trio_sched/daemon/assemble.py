@@ -154,6 +154,7 @@ def assemble(
             extenders=extenders,
             skip_pod_schedule=skip_pod_schedule,
             tracer=tracer,
+            was_asked=None if owned is None else owned.is_proposed,
         )
     sharding, served = None, ServedVersions(clients.main)
     if owned is not None:

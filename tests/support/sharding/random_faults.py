@@ -15,7 +15,7 @@ from lossy_network import LossyNetwork, start_behind_lossy_network
 from sharded_replicas import HEAD, sharding_of
 
 from trio_sched.objects.pod import Pod
-from trio_sched.simulator import KubeletPace
+from trio_sched.simulator import KubeletPace, PretendExtender, leaving
 from trio_sched.testing import (
     device,
     device_class,
@@ -35,6 +35,14 @@ from trio_sched.testing.scheduler_process import SchedulerProcess
 ZONES = 4
 ZONE = "topology.kubernetes.io/zone"
 WORKLOADS = 5
+EXTENDER, EXTENDED = "http://extender.test", "example.com/extended"
+EXTENDER_CONFIG = f"""
+extenders:
+- urlPrefix: {EXTENDER}
+  filterVerb: filter
+  nodeCacheCapable: true
+  managedResources: [{{name: {EXTENDED}, ignoredByScheduler: true}}]
+"""
 QUIET_SECONDS = 150.0
 """After the last fault; leases expire and proposals are given up several times meanwhile."""
 
@@ -62,6 +70,8 @@ class RandomFaults:
     """What becomes of pod groups; None: there are none."""
     _gang_share: float = field(init=False)
     """The share of pods that are a gang each."""
+    _extended: float = field(init=False)
+    """The share of other pods that an extender has a say in, which leaves every second node."""
     _processes: list[tuple[SchedulerProcess, LossyNetwork]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -72,6 +82,7 @@ class RandomFaults:
         self.claims = self.dice.choice([0.0, 0.2, 0.4])
         # By dice of their own: without gangs a run is what it was before there were any.
         self._gang_share = Random(f"{self.seed} gangs").choice([0.0, 0.0, 0.1, 0.3])
+        self._extended = Random(f"{self.seed} extender").choice([0.0, 0.0, 0.3])
 
     @property
     def places_all(self) -> bool:
@@ -89,11 +100,12 @@ class RandomFaults:
             AssertionError: a node was over its allocatable, a pod was bound twice, or is beside one that it repels.
         """
         nodes = [node(f"n{n}", cpu=2, labels={ZONE: f"z{n % ZONES}"}) for n in range(self.dice.randint(4, 14))]
-        config = HEAD + f"sharding: {{shards: {self.shards}}}\n"
+        config = HEAD + f"sharding: {{shards: {self.shards}}}\n" + (EXTENDER_CONFIG if self._extended else "")
         kubelets = KubeletPace(stop_seconds=self.dice.uniform(0.5, 8)) if len(self.priorities) > 1 else False
         gates = GANG_GATES if self._gang_share else {}
         details: dict[str, Any] = {"leader_elect": True, "scheduler": False, "kubelets": kubelets, "gates": gates}
-        cluster_of = partial(virtual_cluster, real_seconds=120.0, **details)
+        extenders = [PretendExtender(EXTENDER, {"filter": leaving(_is_left)}, delay_seconds=0.05)]
+        cluster_of = partial(virtual_cluster, real_seconds=120.0, extenders=extenders, **details)
         async with (
             trio.open_nursery() as network,
             cluster_of(nodes=nodes, config=config, seed=self.seed) as cluster,
@@ -113,6 +125,7 @@ class RandomFaults:
             assert wrong == []
             self.results["evicted"] += len(evictions.victims)
             _check_zones(cluster)
+            _check_extended(cluster)
             self._check_gangs(cluster)
             self._count(cluster)
             await self._look_what_is_left(cluster)
@@ -143,6 +156,8 @@ class RandomFaults:
                 "cpu": dice.choice(["250m", "500m", "1"]),
                 "priority": dice.choice(self.priorities),
             }
+            if self._extended and dice.random() < self._extended:
+                details["requests"] = {EXTENDED: 1}
             if dice.random() < self.claims:
                 details |= await self._claim(cluster, f"p{number}")
             await cluster.create(pod(f"p{number}", labels=labels, affinity=affinity, **details))
@@ -235,6 +250,16 @@ class RandomFaults:
 async def _mend(link: LossyNetwork, seconds: float) -> None:
     await trio.sleep(seconds)
     link.mend()
+
+
+def _is_left(node_name: str) -> bool:
+    return int(node_name.removeprefix("n")) % 2 == 0
+
+
+def _check_extended(cluster: VirtualCluster) -> None:
+    for one in cluster.pods():
+        requests = one.spec.containers[0].resources.requests or {} if one.spec.containers[0].resources else {}
+        assert EXTENDED not in requests or not one.node_name or _is_left(one.node_name), one.name
 
 
 def _app(one: Pod) -> tuple[str, str]:

@@ -24,6 +24,7 @@ from trio_sched.engine.evaluation.extender_cycle import ExtendersAnswer, NodesFo
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class ExtenderScheduling:
     """Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
     tracer: AttemptTracer | None = None
     """None if attempts are not traced."""
+    was_asked: Callable[[Pod], bool] | None = None
+    """Whether another process has asked the extenders about a pod, and chosen its node; None: there is no other."""
     not_in_trial: trio.Lock = field(factory=trio.Lock, init=False)
     """Held while places for a pod group are tried: until that is over, its pods seem to be on them."""
     _wake_up: WakeUp = field(factory=WakeUp)
@@ -52,6 +55,8 @@ class ExtenderScheduling:
     def take_over(self, info: QueuedPodInfo) -> bool:
         """Take over a popped pod if an extender is interested in it; returns whether that is so."""
         if not self.extenders.is_interested(info.pod):
+            return False
+        if self.was_asked is not None and self.was_asked(info.pod):
             return False
         self.scheduler.set_aside(info)
         self._wake_up.set()

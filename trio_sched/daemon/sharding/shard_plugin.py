@@ -15,7 +15,7 @@ from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.pod_scope import Scope, is_in_group
 from trio_sched.engine.sharding.reserved_places import has_room, may_preempt
-from trio_sched.engine.sharding.seen_claims import awaits_lane, first_unseen
+from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.plugin_api import (
     MAX_SCORE,
     SKIP,
@@ -45,7 +45,7 @@ WEIGHT: Final = 1 << 20
 """An own node that fits is better than any other, whatever other plugins say of them."""
 POINTS: Final = ("filter", "score", "reserve", "pre_bind", "post_filter")
 _OTHERS: Final = (
-    "node(s) belonged to shards of other replicas, where pods with such requests, plugins or extenders are not placed",
+    "node(s) belonged to shards of other replicas, where pods with such requests, plugins or groups are not placed",
     "node(s) were not the one that another replica has nominated the pod to",
     "node(s) belonged to a shard whose holder did not answer or had refused the pod",
     "node(s) have to wait until it is seen that volumes or devices were given to the pod",
@@ -55,7 +55,7 @@ _CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT = 1, 2, 3, 4, 5
 _GIVEN_BY_LANE: Final = (Scope.CLAIMS, Scope.CONFINED)
 """Pods of these may get devices."""
 _RETRY_SECONDS: Final = 2.0
-HAS_ROOM: Final = Status(Code.PENDING, ("the node has room for the pod, which has to get volumes or devices first",))
+HAS_ROOM: Final = Status(Code.PENDING, ("the node has room for the pod; the holder of shard 0 decides on it again",))
 """An own node has room for a pod of another process that it would have evicted others for."""
 
 
@@ -159,7 +159,7 @@ class ShardNodes:
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Note that the pod was decided on; one that there is room for now waits for what it claims."""
-        if self.owned.is_proposed(pod) and may_preempt(pod) and awaits_lane(pod, self.objects):
+        if self.owned.is_proposed(pod) and may_preempt(pod) and self.owned.awaits_lane(pod, self.objects):
             return HAS_ROOM
         under_way = self.owned.began(pod, node_name)
         under_way.tokens = self.elector.tokens(under_way.shards)

@@ -8,10 +8,12 @@ from typing import Any
 
 from attrs import define, field
 
+from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.engine.sharding.pod_scope import Scope, is_in_group, owner_of, pinned_node, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
 from trio_sched.engine.sharding.reserved_places import is_asked_for_group, is_kept_for_group, is_reserved
+from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.objects.pod import Pod
 
 
@@ -87,10 +89,19 @@ class OwnedShards:
     def scope(self, pod: Pod) -> Scope:
         """Who decides on *pod*, and where it may go."""
         name = pod.spec.scheduler_name
-        if name in self.confined_profiles or self.is_extended(pod):
+        if name in self.confined_profiles:
             return Scope.CONFINED
         found = scope_of(pod, self.terms, self.is_device, has_groups=self.has_groups)
-        return Scope.LANE if found is Scope.LOCAL and name in self.lane_profiles else found
+        if found is Scope.LOCAL and (name in self.lane_profiles or self.is_extended(pod)):
+            return Scope.LANE
+        return Scope.CONFINED if found is Scope.GROUP and self.is_extended(pod) else found
+
+    def awaits_lane(self, pod: Pod, objects: ObjectCache) -> bool:
+        """Whether the lane has to give *pod* something, or ask an extender, before it is bound to a node with room.
+
+        Of devices that are seen nothing follows: an allocation can be taken back.
+        """
+        return bool(pod.spec.resource_claims) or first_unseen(pod, objects) is not None or self.is_extended(pod)
 
     def decider(self, pod: Pod) -> int:
         """The shard whose holder decides on *pod*."""

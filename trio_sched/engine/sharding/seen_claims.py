@@ -22,11 +22,6 @@ def first_unseen(pod: Pod, objects: ObjectCache) -> Place | None:
     return next(_unseen(pod, objects), None)
 
 
-def awaits_lane(pod: Pod, objects: ObjectCache) -> bool:
-    """Whether volumes or devices may have to be given to *pod* yet: an allocation that is seen can be taken back."""
-    return bool(pod.spec.resource_claims) or first_unseen(pod, objects) is not None
-
-
 def _unseen(pod: Pod, objects: ObjectCache) -> Iterator[Place]:
     if _CLAIM in objects.kinds:
         for name in _volume_claims(pod):
