@@ -1,10 +1,8 @@
 """Has replicas that share the work schedule the pods of a recording, one after the other, in a cluster of their own.
 
 The cluster is brought to the recorded state after each pod, as in `decision_replay`. Replicas must find the feasible
-nodes that are recorded and give the recorded reasons, with what ``docs/how_to/share_the_work.md`` says for exceptions:
-
-- a pod that needs something that only one process may give away is placed on the nodes of the lane only;
-- a nomination in the status of a pod asks the owner of the node, and nobody else, to bind it.
+nodes that are recorded and give the recorded reasons. But a nomination in the status of a pod asks the owner of the
+node, and nobody else, to bind it.
 
 Where DynamicResources frees a claim, replicas try the pod again at once; of that, the recordings say nothing.
 """
@@ -25,7 +23,6 @@ from golden_objects import pod_of
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.daemon.sharding.sharding import Sharding
-from trio_sched.engine.sharding.pod_scope import Scope
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import CycleState, Int64Array, NodeColumns, hookimpl
 from trio_sched.simulator import ApiServer, ExtenderTransport, trio_clock
@@ -269,9 +266,7 @@ class ShardedReplay:
         nominated = pod.nominated_node_name
         if nominated and not decider.owned.owns_node(nominated):  # a question to its owner here, as the how-to says
             return
-        if decider.owned.scope(pod) is Scope.CONFINED and len(self.processes) > 1:
-            yield from self._compare_confined(pod, cycle, found, decider)
-        elif "errorAnyOf" in cycle:
+        if "errorAnyOf" in cycle:
             yield Comparison("error", found.message in cycle["errorAnyOf"], f"{cycle['errorAnyOf']}, got {found}")
         elif cycle.get("feasible"):
             problems = [one for one in self.feasible.get(pod.uid, ()) if one != cycle["feasible"]]
@@ -282,17 +277,6 @@ class ShardedReplay:
 
     def _decider(self, pod: Pod) -> Sharding:
         return next(one for one in self._sharing if one.owned.decides_on(pod))
-
-    def _compare_confined(
-        self, pod: Pod, cycle: Mapping[str, Any], found: Outcome, decider: Sharding
-    ) -> Iterator[Comparison]:
-        if "errorAnyOf" in cycle:  # on nodes that are not looked at, perhaps
-            return
-        feasible = cycle.get("feasible") or ()
-        own = [name for name in feasible if decider.owned.owns_node(name)]
-        passed = self.feasible.get(pod.uid, [])
-        agreed = found.node in own and passed == [own] * len(passed) if own else not found.node
-        yield Comparison("of the lane", agreed, f"feasible: expected {own} of {feasible}, got {passed} {found}")
 
     def _compare_refusal(
         self, pod: Pod, cycle: Mapping[str, Any], found: Outcome, decider: Sharding
@@ -312,8 +296,7 @@ class ShardedReplay:
             agreed = found.message == why and evicts
             yield Comparison("preemption", agreed, f"evicted: expected one of {victims}, got {found}")
         elif not all(map(decider.owned.owns_node, tried)):
-            must_evict = candidates and decider.owned.scope(pod) in (Scope.LOCAL, Scope.LANE, Scope.CLAIMS)
-            agreed = evicts if must_evict or found.evicted else found.message.startswith(why)
+            agreed = evicts if candidates or found.evicted else found.message.startswith(why)
             yield Comparison("victims of others", agreed, f"expected one of {victims} or {why!r}, got {found}")
         else:
             why = cycle["fitError"]

@@ -11,10 +11,10 @@ import pytest
 from random_faults import RandomFaults
 from trio.testing import MockClock
 
-SEEDS = (60, 122, 130, 187, 902, 1044, 2113)
+SEEDS = (20, 60, 122, 130, 187, 902, 1044, 2113)
 """Runs of some seconds: with evictions, pods that are refused, given up and fenced; with devices and volumes; with
 gangs; with a pod that is evicted while its device is being allocated; with two that lose their places just before
-others are evicted for them. In all of them requests are held back."""
+others are evicted for them; with an extender and extended resources. In all of them requests are held back."""
 
 
 def seeds() -> list[int]:

@@ -1,6 +1,7 @@
 """Replicas that share the work, under load: killed, stopped, cut off, with requests that arrive much too late."""
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from random import Random
 from typing import Any
@@ -43,6 +44,7 @@ extenders:
   nodeCacheCapable: true
   managedResources: [{{name: {EXTENDED}, ignoredByScheduler: true}}]
 """
+GPU = "example.com/gpu"
 QUIET_SECONDS = 150.0
 """After the last fault; leases expire and proposals are given up several times meanwhile."""
 
@@ -72,6 +74,8 @@ class RandomFaults:
     """The share of pods that are a gang each."""
     _extended: float = field(init=False)
     """The share of other pods that an extender has a say in, which leaves every second node."""
+    _by_resource: float = field(init=False)
+    """The share of the pods with a device that get it for an extended resource."""
     _processes: list[tuple[SchedulerProcess, LossyNetwork]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -82,7 +86,8 @@ class RandomFaults:
         self.claims = self.dice.choice([0.0, 0.2, 0.4])
         # By dice of their own: without gangs a run is what it was before there were any.
         self._gang_share = Random(f"{self.seed} gangs").choice([0.0, 0.0, 0.1, 0.3])
-        self._extended = Random(f"{self.seed} extender").choice([0.0, 0.0, 0.3])
+        self._extended = Random(f"{self.seed} with an extender").choice([0.0, 0.0, 0.3])
+        self._by_resource = Random(f"{self.seed} by resource").choice([0.0, 0.0, 0.5])
 
     @property
     def places_all(self) -> bool:
@@ -126,6 +131,7 @@ class RandomFaults:
             self.results["evicted"] += len(evictions.victims)
             _check_zones(cluster)
             _check_extended(cluster)
+            _check_devices_of_resources(cluster)
             self._check_gangs(cluster)
             self._count(cluster)
             await self._look_what_is_left(cluster)
@@ -159,11 +165,12 @@ class RandomFaults:
             if self._extended and dice.random() < self._extended:
                 details["requests"] = {EXTENDED: 1}
             if dice.random() < self.claims:
-                details |= await self._claim(cluster, f"p{number}")
+                claimed = await self._claim(cluster, f"p{number}")
+                details |= claimed | {"requests": details.get("requests", {}) | claimed.get("requests", {})}
             await cluster.create(pod(f"p{number}", labels=labels, affinity=affinity, **details))
 
     async def _create_devices_and_volumes(self, cluster: VirtualCluster, names: list[str]) -> None:
-        await cluster.create(device_class())
+        await cluster.create(device_class(extended_resource_name=GPU))
         await cluster.create(storage_class(provisioner="kubernetes.io/no-provisioner"))
         for name in names:
             found = [device(f"gpu-{number}") for number in range(self.dice.randint(0, 2))]
@@ -175,6 +182,8 @@ class RandomFaults:
     async def _claim(self, cluster: VirtualCluster, name: str) -> dict[str, Any]:
         """Create a claim for a pod of the same name, which gets what is returned."""
         if self.dice.random() < 0.7:
+            if self._by_resource and self.dice.random() < self._by_resource:
+                return {"requests": {GPU: 1}}
             await cluster.create(resource_claim(name))
             return {"claims": [name]}
         await cluster.create(persistent_volume_claim(name))
@@ -256,10 +265,28 @@ def _is_left(node_name: str) -> bool:
     return int(node_name.removeprefix("n")) % 2 == 0
 
 
-def _check_extended(cluster: VirtualCluster) -> None:
+def _bound_with(cluster: VirtualCluster, resource: str) -> Iterator[Pod]:
+    """The pods on nodes that request *resource*."""
     for one in cluster.pods():
-        requests = one.spec.containers[0].resources.requests or {} if one.spec.containers[0].resources else {}
-        assert EXTENDED not in requests or not one.node_name or _is_left(one.node_name), one.name
+        resources = one.spec.containers[0].resources
+        if one.node_name and resources is not None and resource in (resources.requests or {}):
+            yield one
+
+
+def _check_extended(cluster: VirtualCluster) -> None:
+    for one in _bound_with(cluster, EXTENDED):
+        assert _is_left(one.node_name), one.name
+
+
+def _check_devices_of_resources(cluster: VirtualCluster) -> None:
+    """Each pod has a claim with a device of its node."""
+    for one in _bound_with(cluster, GPU):
+        claim_status = one.status.extended_resource_claim_status
+        assert claim_status is not None, one.name
+        claim = cluster.api.store.get("resourceclaims.resource.k8s.io", f"default/{claim_status.resource_claim_name}")
+        assert claim is not None, one.name
+        (result,) = claim.fields["status"]["allocation"]["devices"]["results"]
+        assert result["pool"] == one.node_name, one.name
 
 
 def _app(one: Pod) -> tuple[str, str]:

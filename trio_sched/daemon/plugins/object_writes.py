@@ -48,7 +48,7 @@ class ObjectWrites:
     async def read(self, kind: Watched, name: str, *, namespace: str = "") -> Any:
         """Get an object."""
         found = _place(kind, name, namespace)
-        with _errors_of_the_api():
+        with errors_of_the_api():
             return await self.served.use(found, partial(verbs.get, self.client, name=name, namespace=namespace))
 
     async def create(self, kind: Watched, body: Any, *, namespace: str = "") -> Any:
@@ -63,7 +63,7 @@ class ObjectWrites:
             body = _encode(kind, body_in_version(found, served, whole))
             return await verbs.create(self.client, served, body, namespace=namespace)
 
-        with _errors_of_the_api():
+        with errors_of_the_api():
             return await self.served.use(found, create)
 
     async def patch(
@@ -78,13 +78,13 @@ class ObjectWrites:
             body = _encode(kind, body_in_version(found, served, fields))
             return await verbs.patch(self.client, served, name, body, namespace=namespace, subresource=subresource)
 
-        with _errors_of_the_api():
+        with errors_of_the_api():
             return await self.served.use(found, send)
 
     async def delete(self, kind: Watched, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object."""
         found = _place(kind, name, namespace)
-        with _errors_of_the_api():
+        with errors_of_the_api():
             delete = partial(verbs.delete, self.client, name=name, namespace=namespace, uid=uid)
             await self.served.use(found, delete)
 
@@ -92,7 +92,7 @@ class ObjectWrites:
         """Delete a pod unless a disruption budget protects it."""
         if not isinstance(pod, Pod):
             raise TypeError(f"handle.evict takes a pod, not {type(pod).__name__}")
-        with _errors_of_the_api():
+        with errors_of_the_api():
             try:
                 await evict_pod(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid)
             except TooManyRequests as error:
@@ -169,7 +169,7 @@ def _can_be_in_path(name: object) -> bool:
 
 
 @contextmanager
-def _errors_of_the_api() -> Iterator[None]:
+def errors_of_the_api() -> Iterator[None]:
     """Turn errors that plugins act upon into those of the plugin API."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""Places for pods of groups on nodes of other processes: asked for by the lane, kept by the owners of the nodes.
+"""Places that the lane binds pods to, on nodes of other processes: of groups, and with devices for extended resources.
 
 The lane binds a pod to a place that is kept, or takes the place back. Nobody else does so once it is kept.
 """
@@ -27,7 +27,7 @@ from trio_sched.daemon.sharding.versioned_writes import (
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
 from trio_sched.engine.sharding.ownership import LANE
-from trio_sched.engine.sharding.reserved_places import KEPT_FOR_GROUP, is_kept_for_group
+from trio_sched.engine.sharding.reserved_places import KEPT_FOR_GROUP, is_kept_for_group, is_reserved
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers, revision_of
 from trio_sched.engine.sharding.sharded_scheduler import ShardedScheduler
 from trio_sched.kube_client.errors import KubeClientError, WriteNotPermitted
@@ -149,9 +149,9 @@ class GroupPlaces:
 
     async def _take_back(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> None:
         with ends(partial(self._is_taken_back, pod.uid)):
-            why = f"the group of the pod is not bound, and node {node_name} need not keep its place"
+            why = f"the pod, or its group, is not bound, and node {node_name} need not keep its place"
             # In whichever version it is: the place may have been kept a moment ago.
-            await self.proposals.takeover.fence(pod, why, tokens, takes_back=lambda _found: True)
+            await self.proposals.takeover.fence(pod, why, tokens, takes_back=partial(_is_asked_or_kept, node_name))
 
     def _is_taken_back(self, uid: str) -> None:
         self.owned.ended(f"{uid}/place")
@@ -204,3 +204,7 @@ class GroupPlaces:
         known = self.proposals.shown().get((pod.namespace, pod.name))
         if known is not None and revision_of(known) > revision_of(pod) and self.owned.is_asked_for_group(known):
             self.answer(known)  # it has been asked for again meanwhile
+
+
+def _is_asked_or_kept(node_name: str, pod: Pod) -> bool:
+    return pod.nominated_node_name == node_name and not is_reserved(pod)

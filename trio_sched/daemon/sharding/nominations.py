@@ -22,8 +22,8 @@ _TEXTS: Final = {
     MAY_PREEMPT: "No node has room for the pod; pods of lower priority on node {node} may be evicted for it",
     PREEMPTING: "Node {node} keeps the place for the pod while others are evicted ({now})",
     ROOM_MADE: "Node {node} has room for the pod, which is bound there once it has got what it claims ({now})",
-    ASKED_FOR_GROUP: "The pod is bound with others of its group if node {node} keeps the place until then",
-    KEPT_FOR_GROUP: "Node {node} keeps the place for the pod until its group is bound ({now})",
+    ASKED_FOR_GROUP: "The pod is bound, with others if it is in a group, if node {node} keeps the place",
+    KEPT_FOR_GROUP: "Node {node} keeps the place until the pod is bound, with others if it is in a group ({now})",
     TAKEN_BACK: "The pod is not nominated so any more",
 }
 

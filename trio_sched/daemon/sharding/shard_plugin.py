@@ -14,7 +14,7 @@ from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.pod_scope import Scope, is_in_group
-from trio_sched.engine.sharding.reserved_places import has_room, may_preempt
+from trio_sched.engine.sharding.reserved_places import has_room, is_asked_for_group, may_preempt
 from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.plugin_api import (
     MAX_SCORE,
@@ -52,7 +52,7 @@ _OTHERS: Final = (
     "node(s) have to wait until devices of a pod that was evicted are free for certain",
 )
 _CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT = 1, 2, 3, 4, 5
-_GIVEN_BY_LANE: Final = (Scope.CLAIMS, Scope.CONFINED)
+_GIVEN_BY_LANE: Final = (Scope.CLAIMS, Scope.DEVICES, Scope.CONFINED)
 """Pods of these may get devices."""
 _RETRY_SECONDS: Final = 2.0
 HAS_ROOM: Final = Status(Code.PENDING, ("the node has room for the pod; the holder of shard 0 decides on it again",))
@@ -97,7 +97,7 @@ class ShardNodes:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Pass the nodes that the pod may be bound or proposed to."""
         if self.owned.is_proposed(pod):
-            if has_room(pod) or (first_unseen(pod, self.objects) is not None and not may_preempt(pod)):
+            if self._has_to_wait(pod):
                 codes = np.full(len(nodes), _UNSEEN)
             else:
                 codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
@@ -112,6 +112,12 @@ class ShardNodes:
                 avoids = self._are_in(slow, nodes) | _are_among(nodes, avoided)
                 codes = np.where(avoids & ~self._are_own(nodes), _AVOIDED, 0)
         return Verdicts(codes.astype(np.int8), lambda code: unresolvable(_OTHERS[code - 1]))
+
+    def _has_to_wait(self, pod: Pod) -> bool:
+        """Whether *pod*, of another process, is to be bound to its node and has to get something before that."""
+        if may_preempt(pod) or is_asked_for_group(pod):
+            return False
+        return has_room(pod) or first_unseen(pod, self.objects) is not None
 
     @hookimpl
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
@@ -130,6 +136,8 @@ class ShardNodes:
             if tokens is None or not self.elector.may_write(tokens):
                 self.handle.retry_after(pod, _RETRY_SECONDS)
                 return PostFilterResult(unresolvable("claims are not taken back while the lease is not renewed"))
+        if self._has_claim_left(pod):
+            self.handle.retry_after(pod, _RETRY_SECONDS)  # DynamicResources deletes it, of which nothing tells the pod
         awaited = self.proposals.awaited(self.handle.now())
         if awaited and self.owned.scope(pod) is not Scope.CONFINED:
             shards = ", ".join(map(str, awaited))
@@ -140,6 +148,17 @@ class ShardNodes:
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """Prefer own nodes."""
         return np.where(self._are_own(nodes), MAX_SCORE, 0)
+
+    def _is_left_to_lane(self, pod: Pod) -> bool:
+        """Whether *pod*, which another process has nominated, must not be bound by this one."""
+        if self.owned.scope(pod) is Scope.DEVICES:
+            return True
+        return may_preempt(pod) and self.owned.awaits_lane(pod, self.objects)
+
+    def _has_claim_left(self, pod: Pod) -> bool:
+        """Whether an earlier attempt, of whoever had the lane, has left a claim for extended resources of *pod*."""
+        is_given_devices = self.owned.scope(pod) is Scope.DEVICES
+        return is_given_devices and self.handle.nodes.devices.claims.extended_of(pod.uid, pod.name) is not None
 
     def _is_in_doubt(self, pod: Pod) -> bool:
         return self.owned.is_fencing() and self.owned.scope(pod) in _GIVEN_BY_LANE
@@ -159,7 +178,7 @@ class ShardNodes:
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Note that the pod was decided on; one that there is room for now waits for what it claims."""
-        if self.owned.is_proposed(pod) and may_preempt(pod) and self.owned.awaits_lane(pod, self.objects):
+        if self.owned.is_proposed(pod) and self._is_left_to_lane(pod):
             return HAS_ROOM
         under_way = self.owned.began(pod, node_name)
         under_way.tokens = self.elector.tokens(under_way.shards)
@@ -180,6 +199,8 @@ class ShardNodes:
     @hookimpl
     async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Propose the pod to the owner of the node, which binds it; or keeps the place if it is in a group."""
+        if self.groups.kept(pod, node_name) is not None:
+            return None
         if self.owned.has_groups and is_in_group(pod):
             return await self.groups.ask(pod, node_name)
         return await self.proposals.propose(pod, node_name)

@@ -23,7 +23,7 @@ from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFail
 from trio_sched.engine.evaluation.hook_steps import PreBindPlan
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
-from trio_sched.engine.sharding.pod_scope import is_in_group
+from trio_sched.engine.sharding.pod_scope import Scope, is_in_group
 from trio_sched.engine.sharding.reserved_places import ROOM_MADE, has_room, is_reserved, may_preempt
 from trio_sched.engine.sharding.seen_claims import DEVICES, Place, first_unseen
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
@@ -192,12 +192,16 @@ class ShardedBindingCycle(BindingCycle):
     async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
         pod, node_name = info.pod, placed.node_name
         with self._permitting(info):  # volumes and devices are given away by the lane, as long as it is held
-            is_kept = has_room(pod) and pod.nominated_node_name == node_name
-            if not self.owned.owns_node(node_name) and not is_kept and self._awaits_volumes(pod):
-                problem = await self.proposals.announce(pod, node_name)
-                if problem is not None:
-                    return problem
-            return await super()._pre_bind(info, placed, plan)
+            problem = None if self.owned.owns_node(node_name) else await self._keep_room(pod, node_name)
+            return problem or await super()._pre_bind(info, placed, plan)
+
+    async def _keep_room(self, pod: Pod, node_name: str) -> Status | None:
+        """Have the owner of a node keep room while *pod* gets something; None if it does, or need not."""
+        if self.owned.scope(pod) is Scope.DEVICES:
+            return await self.groups.ask(pod, node_name)
+        if self._awaits_volumes(pod) and not (has_room(pod) and pod.nominated_node_name == node_name):
+            return await self.proposals.announce(pod, node_name)
+        return None
 
     def _awaits_volumes(self, pod: Pod) -> bool:
         """Whether volumes have to be bound for *pod*, which can take minutes."""

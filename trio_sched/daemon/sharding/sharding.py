@@ -305,7 +305,7 @@ def build_sharding(
         binding=partial(ShardedBindingCycle, owned=owned, proposals=proposals, groups=groups),
         event_handlers=event_handlers,
         places=places,
-        object_writes=partial(ShardedObjectWrites, elector=elector, owned=owned, jobs=jobs),
+        object_writes=partial(ShardedObjectWrites, elector=elector, owned=owned, jobs=jobs, proposals=proposals),
         pod_groups=pod_groups,
         loader=partial(
             ShardedProfileLoader,

@@ -149,20 +149,22 @@ class OwnedShards:
             return self.terms.are_agreed(pod) or self.has_place_elsewhere(pod)
         if not (pod.status.nominated_node_name and self.owns_node(pod.status.nominated_node_name)):
             return False
-        return is_kept_for_group(pod) if self.has_groups and is_in_group(pod) else True
+        return is_kept_for_group(pod) if self.has_groups and is_in_group(pod) else not is_asked_for_group(pod)
 
-    # --- pods of groups ---------------------------------------------------------------------------------------------
+    # --- places that the lane binds pods to -------------------------------------------------------------------------
 
     def is_asked_for_group(self, pod: Pod) -> bool:
-        """Whether another process asks to keep a place for *pod* on a node of this one until its group is bound."""
-        return self._is_of_groups(pod) and is_asked_for_group(pod)
+        """Whether another process asks to keep a place for *pod* on a node of this one until it binds the pod there."""
+        return self._may_be_kept(pod) and is_asked_for_group(pod)
 
     def keeps_for_group(self, pod: Pod) -> bool:
-        """Whether this process keeps a place for *pod*, which another one decides on, until its group is bound."""
-        return self._is_of_groups(pod) and is_kept_for_group(pod)
+        """Whether this process keeps a place for *pod*, which another one decides on, and binds there."""
+        return self._may_be_kept(pod) and is_kept_for_group(pod)
 
-    def _is_of_groups(self, pod: Pod) -> bool:
-        return bool(pod.status.nominated_node_name) and self.has_groups and is_in_group(pod) and self.is_proposed(pod)
+    def _may_be_kept(self, pod: Pod) -> bool:
+        if not pod.status.nominated_node_name or (is_in_group(pod) and not self.has_groups):
+            return False
+        return self.is_proposed(pod)
 
     # --- what is under way ------------------------------------------------------------------------------------------
 

@@ -20,6 +20,9 @@ class Scope(Enum):
     """Its rules reach beyond a node: the holder of the lane decides, on any node."""
     CLAIMS = "claims"
     """It claims volumes or devices: the holder of the lane gives it these, and decides, on any node."""
+    DEVICES = "devices"
+    """It gets devices for an extended resource: the holder of the lane decides, on any node, and binds it to a place
+    that is kept. The owner of the node could take the claim for one that an earlier attempt has left."""
     GROUP = "group"
     """It is in a pod group: the holder of the lane decides, on any node, and binds it once its group has its places."""
     CONFINED = "confined"
@@ -66,9 +69,9 @@ def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool], 
         has_groups: gate GenericWorkload.
     """
     spec = pod.spec
-    if _requests_device(pod, is_device):
-        return Scope.CONFINED
     in_group = has_groups and is_in_group(pod)
+    if _requests_device(pod, is_device):
+        return Scope.CONFINED if in_group else Scope.DEVICES
     if spec.resource_claims or any(map(_is_given_away, spec.volumes or ())):
         return Scope.CONFINED if in_group else Scope.CLAIMS
     constraints = spec.topology_spread_constraints or ()

@@ -21,8 +21,8 @@ class ShardedEventHandlers(EventHandlers):
     """Sees all pods, and queues its own.
 
     A pod of its own that the owner of another node keeps a place for counts as if it were on that node, and is not
-    queued: it is bound there, or the owner takes the nomination back. So does a pod of a group of another process that
-    this one keeps a place for.
+    queued: it is bound there, or the owner takes the nomination back. So does a pod that this process keeps a place for
+    until another one binds it.
     """
 
     owned: OwnedShards
@@ -35,7 +35,7 @@ class ShardedEventHandlers(EventHandlers):
     victim_gone: Callable[[], None]
     """Called when a pod is gone that others may have been waiting for."""
     asked: Callable[[Pod], None]
-    """Called with a pod of a group of another process that asks for a place on a node of this one."""
+    """Called with a pod that another process asks to keep a place for on a node of this one."""
     elsewhere: dict[str, tuple[str, str]] = field(factory=dict, init=False)
     """By UID: pods that are decided on in one process and have a place on a node of another, if this is one of both →
     namespace and name, and the node."""
@@ -74,7 +74,7 @@ class ShardedEventHandlers(EventHandlers):
         self._terms_changed = False
         pods = self.all_pods() if self.owned.ready else ()
         self.profiles_changed(pods, now=now)
-        for pod in pods if self.owned.has_groups else ():
+        for pod in pods:
             self._look_if_asked(pod)
 
     def profiles_changed(self, pods: Iterable[Pod], *, now: float) -> None:
