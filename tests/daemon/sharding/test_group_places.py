@@ -176,6 +176,26 @@ async def test_all_places_are_taken_back_if_an_owner_does_not_answer(autojump_cl
         assert bound == 3
 
 
+async def test_a_place_on_an_own_node_is_not_kept_for_a_pod_that_was_preempted_before_that_was_noted(
+    autojump_clock: MockClock,
+) -> None:
+    async with linked(small(*OF_LANE[:2])) as (replicas, gangs, lane, _other):
+        cluster = replicas.cluster
+        lane.held = b"/pods/gang"
+        await gangs.create("gang", 2)
+        await trio.sleep(1)
+        await cluster.create(pinned("important", OF_LANE[0], priority=10))
+        await trio.sleep(1)
+        lane.held = b""
+        lane.let_go.set()
+        await trio.sleep(30)
+        cluster.assert_scheduled("important", on=OF_LANE[0])
+        bound, asked = gangs.bound("gang"), nominated(cluster, "gang")
+        assert (bound, asked) == (0, [])
+        under_way = [left(process) for process in replicas.running]
+        assert under_way == [[], []]
+
+
 WITHOUT_PREEMPTION = (
     "profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}]\n"
 )

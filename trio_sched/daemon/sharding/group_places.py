@@ -104,9 +104,17 @@ class GroupPlaces:
         while (taken_back := self._taken_back.get(pod.uid)) is not None:
             await taken_back.wait()
         await self.proposals.status_writer.withdraw(pod.uid)
-        self._asked[pod.uid] = _Asked(node_name, pod)
+
+        def check(found: Pod) -> None:
+            pending_as_before(pod, found)
+            if self.owned.under_way.get(pod.uid) is not under_way:  # it was preempted, for instance
+                raise PodHasChanged("the pod is not about to be bound any more", found)
+
         try:
-            stored = await self._write_kept(pod, node_name, under_way.tokens, partial(pending_as_before, pod))
+            check(pod)
+            self._asked[pod.uid] = _Asked(node_name, pod)  # from now on it is taken back if the attempt ends
+            stored = await self._write_kept(pod, node_name, under_way.tokens, check)
+            check(stored)
         except (NoLongerOwn, PodHasChanged) as problem:
             raise WriteNotPermitted(str(problem)) from problem
         self._asked[pod.uid] = _Asked(node_name, stored, is_kept=True)
