@@ -38,6 +38,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(churn, "SECONDS", 0.2)
     monkeypatch.setattr(live_page, "SECONDS", 0.3)
     monkeypatch.setattr(live_page, "ROUNDS", 1)
+    monkeypatch.setattr(explanations, "ROUNDS", 1)
     monkeypatch.setattr(explanations, "SECONDS", 0.3)
     monkeypatch.setattr(explanations, "SETTLING_SECONDS", 0.2)
     monkeypatch.setattr(explanations, "PAUSE_SECONDS", 0.05)
