@@ -148,7 +148,9 @@ def prepare(
 
 
 def check_elector(election: LeaderElection) -> None:
-    """Refuse periods that no election can work with; those of flags without a file have not been validated.
+    """Refuse a lease duration, renew deadline and retry period that no election can work with.
+
+    Those of flags without a file have not been validated.
 
     Raises:
         ConfigError: naming the relation that does not hold.

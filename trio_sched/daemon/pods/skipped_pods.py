@@ -1,4 +1,4 @@
-"""Pods that are not scheduled although the queue has returned them."""
+"""Pods that the queue returns and that are not tried: being deleted (event FailedScheduling), or assumed already."""
 
 from __future__ import annotations
 

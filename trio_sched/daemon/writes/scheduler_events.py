@@ -83,7 +83,7 @@ def scheduled(pod: Pod, node_name: str) -> PodEvent:
 
 
 def failed_scheduling(pod: Pod, message: str) -> PodEvent:
-    """An attempt to schedule *pod* failed; *message* says why."""
+    """FailedScheduling: an attempt to schedule *pod* failed; *message* says why."""
     return PodEvent(
         pod=pod,
         type="Warning",
@@ -95,7 +95,7 @@ def failed_scheduling(pod: Pod, message: str) -> PodEvent:
 
 
 def skipped_deleting(pod: Pod) -> PodEvent:
-    """*pod* was not scheduled because it is being deleted."""
+    """FailedScheduling: *pod* was not scheduled because it is being deleted."""
     return failed_scheduling(pod, f"skip schedule deleting pod: {pod.key}")
 
 

@@ -1,4 +1,4 @@
-"""All endpoints: which path is served by what, and which of them only by the leader, not by standby replicas."""
+"""All endpoints: which path is served by what, some by the leader alone; the checks of ``/healthz`` and ``/readyz``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health checks: ``/healthz``, ``/livez`` and ``/readyz``, all their checks at once or one by one."""
+"""Answers ``/healthz``, ``/livez`` and ``/readyz``, all health checks at once or one by one; `endpoints` lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the scheduler really makes progress; kube-scheduler's own checks cannot fail while the process responds."""
+"""The checks of ``/livez``: whether progress is made; kube-scheduler's own cannot fail while the process responds."""
 
 from __future__ import annotations
 
