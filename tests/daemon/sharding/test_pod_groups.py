@@ -71,22 +71,6 @@ async def test_pods_of_gangs_with_rules_about_other_pods_stay_on_nodes_of_the_la
         assert "belonged to shards of other replicas" in told[-1]
 
 
-@pytest.mark.parametrize("version", ["1.36", "1.37"])
-async def test_nobody_is_evicted_for_a_gang(version: str, autojump_clock: MockClock) -> None:
-    gates = GANG_GATES | {"WorkloadAwarePreemption": True} if version == "1.36" else GANG_GATES
-    async with replicas_of(
-        small(*OF_LANE[:2]), shards=2, replicas=1, emulated_version=version, gates=gates
-    ) as replicas:
-        cluster, gangs = replicas.cluster, Gangs(replicas.cluster)
-        for number in range(2):
-            await cluster.create(pod(f"low-{number}", cpu=1))
-        await cluster.settle()
-        await gangs.create("gang", 2, priority=10)
-        await cluster.settle()
-        names = sorted(one.name for one in cluster.pods() if one.node_name)
-        assert names == ["low-0", "low-1"]
-
-
 async def test_without_the_gate_groups_of_pods_are_ignored(autojump_clock: MockClock) -> None:
     async with replicas_of(small(*OF_LANE[:1], *OF_OTHER[:1]), shards=2, replicas=2) as replicas:
         cluster = replicas.cluster

@@ -49,6 +49,14 @@ def test_deleted_or_bound_pods_are_not_nominated() -> None:
     assert names(nominated) == {}
 
 
+def test_a_pod_that_another_process_decides_on_is_nominated_without_being_known() -> None:
+    nominated = nominator()
+    nominated.add_of_other_process(A, "n2")
+    nominated.add_of_other_process(A, "n1")
+    assert names(nominated) == {"n1": ["a"]}
+    assert nominated.take_changed() == {"n1", "n2"}
+
+
 def test_a_pod_may_be_nominated_to_the_empty_name() -> None:
     nominated = nominator(B)
     nominated.add(B, "")

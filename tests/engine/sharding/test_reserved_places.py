@@ -9,8 +9,10 @@ from trio_sched.engine.sharding.reserved_places import (
     ASKED_FOR_GROUP,
     KEPT_FOR_GROUP,
     MAY_PREEMPT,
+    MAY_PREEMPT_FOR_GROUP,
     PLACE_RESERVED,
     PREEMPTING,
+    PREEMPTING_FOR_GROUP,
     TAKEN_BACK,
     is_asked_for_group,
     is_kept_for_group,
@@ -44,7 +46,12 @@ def test_a_note_holds_for_a_nominated_pod(reason: str, node: str, expected: tupl
 
 @pytest.mark.parametrize(
     ("reason", "expected"),
-    [(ASKED_FOR_GROUP, (True, False)), (KEPT_FOR_GROUP, (False, True)), (PREEMPTING, (False, False))],
+    [
+        (ASKED_FOR_GROUP, (True, False)),
+        (KEPT_FOR_GROUP, (False, True)),
+        (PREEMPTING, (False, False)),
+        (PREEMPTING_FOR_GROUP, (False, False)),
+    ],
 )
 def test_a_place_for_a_group_is_asked_for_or_kept_by_the_owner_of_the_node(
     reason: str, expected: tuple[bool, bool]
@@ -59,6 +66,26 @@ def test_a_place_for_a_group_is_asked_for_or_kept_by_the_owner_of_the_node(
     assert [one.wants(there) for one in (owner, lane)] == [expected[1], True]
     owner.has_groups = False
     assert not owner.is_asked_for_group(there)
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_asked", "is_nominated"),
+    [
+        (MAY_PREEMPT_FOR_GROUP, True, True),
+        (PREEMPTING_FOR_GROUP, False, True),
+        (ASKED_FOR_GROUP, False, True),
+        (KEPT_FOR_GROUP, False, False),
+        (PREEMPTING, False, False),
+    ],
+)
+def test_a_place_that_a_group_has_once_others_are_evicted_counts_as_a_nomination(
+    reason: str, is_asked: bool, is_nominated: bool
+) -> None:
+    found = noted(reason, _of_shard(1))
+    found = structs.replace(found, spec=pod("p", group="group").spec)
+    owner, lane = (OwnedShards(shards=2, ready=frozenset({shard})) for shard in (1, LANE))
+    answers = [(one.is_asked_to_preempt_for_group(found), one.is_nominated_for_group(found)) for one in (owner, lane)]
+    assert answers == [(is_asked, is_nominated), (False, False)]
 
 
 def _of_shard(shard: int) -> str:

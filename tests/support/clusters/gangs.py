@@ -97,10 +97,10 @@ class Gangs:
         """How many pods of a gang are bound."""
         return len(self._bound.get(name, ()))
 
-    async def create(self, name: str, size: int, **fields: Any) -> Gang:
-        """Create a gang and its pods."""
+    async def create(self, name: str, size: int, *, of_group: dict[str, Any] | None = None, **fields: Any) -> Gang:
+        """Create a gang and its pods; *of_group* are fields of the group, those of the builder `pod_group`."""
         gang = self.by_name[name] = Gang(name, size, trio.current_time())
-        await self.cluster.create(pod_group(name, min_count=size))
+        await self.cluster.create(pod_group(name, min_count=size, **of_group or {}))
         for _ in range(size):
             await self.add_pod(gang, **fields)
         return gang

@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 from device_ledger import DeviceLedger
 from evictions import Evictions
-from gangs import GANG_GATES, Gangs
+from gangs import GANG_GATES, GATES_OF, Gangs
 from ledger import Ledger
 from lossy_network import LossyNetwork, start_behind_lossy_network
 from sharded_replicas import HEAD, sharding_of
@@ -45,6 +45,12 @@ extenders:
   managedResources: [{{name: {EXTENDED}, ignoredByScheduler: true}}]
 """
 GPU = "example.com/gpu"
+WAYS_OF_GROUPS: list[dict[str, Any]] = [
+    {"emulated_version": "1.36", "gates": GANG_GATES},
+    {"emulated_version": "1.36", "gates": GATES_OF["1.36"]},
+    {"emulated_version": "1.37", "kubernetes_version": "1.37", "gates": GATES_OF["1.37"]},
+]
+"""How others are evicted for groups: for each pod, for the whole group, for the group and as whole groups."""
 QUIET_SECONDS = 150.0
 """After the last fault; leases expire and proposals are given up several times meanwhile."""
 
@@ -76,6 +82,8 @@ class RandomFaults:
     """The share of other pods that an extender has a say in, which leaves every second node."""
     _by_resource: float = field(init=False)
     """The share of the pods with a device that get it for an extended resource."""
+    _way: dict[str, Any] = field(init=False)
+    """How others are evicted for them."""
     _processes: list[tuple[SchedulerProcess, LossyNetwork]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -85,7 +93,9 @@ class RandomFaults:
         self.priorities = self.dice.choice([(0,), (0, 10), (0, 10, 20)])
         self.claims = self.dice.choice([0.0, 0.2, 0.4])
         # By dice of their own: without gangs a run is what it was before there were any.
-        self._gang_share = Random(f"{self.seed} gangs").choice([0.0, 0.0, 0.1, 0.3])
+        of_gangs = Random(f"{self.seed} gangs")
+        self._gang_share = of_gangs.choice([0.0, 0.0, 0.1, 0.3])
+        self._way = of_gangs.choice(WAYS_OF_GROUPS) if self._gang_share else {}
         self._extended = Random(f"{self.seed} with an extender").choice([0.0, 0.0, 0.3])
         self._by_resource = Random(f"{self.seed} by resource").choice([0.0, 0.0, 0.5])
 
@@ -93,10 +103,10 @@ class RandomFaults:
     def places_all(self) -> bool:
         """Whether every pod is placed that one scheduler finds a place for.
 
-        Gangs evict nobody. And where devices and victims come and go, others take what a pod waits for that has failed
-        before, which nobody tells it.
+        Where devices and victims come and go, others take what a pod waits for that has failed before, which nobody
+        tells it.
         """
-        return not (self.claims or self._gang_share) or len(self.priorities) == 1
+        return not self.claims or len(self.priorities) == 1
 
     async def run(self) -> None:
         """Run it.
@@ -107,8 +117,7 @@ class RandomFaults:
         nodes = [node(f"n{n}", cpu=2, labels={ZONE: f"z{n % ZONES}"}) for n in range(self.dice.randint(4, 14))]
         config = HEAD + f"sharding: {{shards: {self.shards}}}\n" + (EXTENDER_CONFIG if self._extended else "")
         kubelets = KubeletPace(stop_seconds=self.dice.uniform(0.5, 8)) if len(self.priorities) > 1 else False
-        gates = GANG_GATES if self._gang_share else {}
-        details: dict[str, Any] = {"leader_elect": True, "scheduler": False, "kubelets": kubelets, "gates": gates}
+        details: dict[str, Any] = {"leader_elect": True, "scheduler": False, "kubelets": kubelets, **self._way}
         extenders = [PretendExtender(EXTENDER, {"filter": leaving(_is_left)}, delay_seconds=0.05)]
         cluster_of = partial(virtual_cluster, real_seconds=120.0, extenders=extenders, **details)
         async with (
@@ -149,7 +158,10 @@ class RandomFaults:
                 await trio.sleep(dice.uniform(0, 10))
             if self.gangs is not None and dice.random() < self._gang_share:
                 cpu, priority = dice.choice(["250m", "500m", "1"]), dice.choice(self.priorities)
-                await self.gangs.create(f"gang{number}", dice.randint(2, 5), cpu=cpu, priority=priority)
+                of_group = {"priority": priority, "disruption_mode": "PodGroup" if number % 2 else "Pod"}
+                await self.gangs.create(
+                    f"gang{number}", dice.randint(2, 5), of_group=of_group, cpu=cpu, priority=priority
+                )
                 continue
             which, workload = dice.random(), dice.randrange(WORKLOADS)
             labels, affinity = {}, None

@@ -5,7 +5,7 @@ Source: the pod group cycles of kube-scheduler 1.36 (`PreemptForPods`) and 1.37 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from attrs import define, evolve
@@ -56,14 +56,16 @@ class _Eviction:
     in_background: bool
     """Gate SchedulerAsyncPreemption."""
 
-    async def evict(self, cycle: PodGroupCycle, found: PodGroupPostFilterResult, plugin: str) -> Status | None:
+    async def evict(
+        self, cycle: PodGroupCycle, found: PodGroupPostFilterResult, plugin: str, places: Mapping[str, str]
+    ) -> Status | None:
         """Evict the victims that *plugin* has *found*; a failure says why that is not possible."""
         group = self.find_group(cycle.group)
         if group is None or not found.victims:
             return None
         loss = Loss(found.pdb_violations, found.group_disruptions)
         return await self.executor.preempt_for_group(
-            group, cycle.group.pods, found.victims, plugin, loss, in_background=self.in_background
+            group, cycle.group.pods, found.victims, plugin, loss, places=places, in_background=self.in_background
         )
 
 
@@ -99,9 +101,10 @@ class PreemptForPods(_Eviction):
         problem = await self.evict(cycle, *found)
         if problem is not None:
             return evolve(result, status=problem, waiting_on_preemption=False)
-        return evolve(result, waiting_on_preemption=True, victims=found[0].victims)
+        nominations = found[2] if self.executor.reserves_for_groups else None
+        return evolve(result, waiting_on_preemption=True, victims=found[0].victims, nominations=nominations)
 
-    def _found(self, cycle: PodGroupCycle) -> tuple[PodGroupPostFilterResult, str] | Status:
+    def _found(self, cycle: PodGroupCycle) -> tuple[PodGroupPostFilterResult, str, Mapping[str, str]] | Status:
         hooks = cycle.profile.pod_group_post_filter
         if not hooks:
             return unschedulable(_NO_POST_FILTER)
@@ -109,7 +112,7 @@ class PreemptForPods(_Eviction):
             returned = _called(hooks[0], cycle, trial)
         if returned is None:
             return unschedulable(_NOT_HELPFUL)
-        return returned if isinstance(returned, Status) else (returned, hooks[0].plugin)
+        return returned if isinstance(returned, Status) else (returned, hooks[0].plugin, dict(trial.places))
 
 
 @define(eq=False, kw_only=True)
@@ -132,7 +135,7 @@ class PreemptForGroup(_Eviction):
                 if trial.began is not None:
                     metrics.evaluations.observe(measured.clock() - trial.began, GROUP, timer.status)
             if isinstance(returned, PodGroupPostFilterResult):
-                problem = await self.evict(cycle, returned, hook.plugin)
+                problem = await self.evict(cycle, returned, hook.plugin, trial.places)
                 if problem is not None:
                     return evolve(result, status=failure(f"pod group preemption: {error_text(problem)}"))
                 told = (*reasons, *_said(returned.message))
@@ -140,7 +143,7 @@ class PreemptForGroup(_Eviction):
                     result,
                     status=evolve(result.status, reasons=told),
                     waiting_on_preemption=True,
-                    nominations=dict(trial.places) if returned.victims else dict(_nominated(cycle)),
+                    nominations=dict(trial.places) if returned.victims else dict(nominated_nodes(cycle)),
                     victims=returned.victims,
                 )
             if returned is not None and not returned.is_rejected:
@@ -161,7 +164,7 @@ def _said(message: str) -> list[str]:
     return [message] if message else []
 
 
-def _nominated(cycle: PodGroupCycle) -> Iterator[tuple[str, str]]:
+def nominated_nodes(cycle: PodGroupCycle) -> Iterator[tuple[str, str]]:
     """UID and node of the pods that are nominated."""
     for info in cycle.infos:
         node_name = cycle.scheduler.queue.nominator.node_of(info.uid)

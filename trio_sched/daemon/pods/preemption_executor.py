@@ -6,17 +6,17 @@ Victims that are not bound yet (they wait on permit, or are in pre_bind) are rej
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 import trio
 from attrs import define, field, frozen
 
 from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
 from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.pods.pod_status import PodStatusWriter
+from trio_sched.daemon.pods.pod_status import DISRUPTION_TARGET, PodStatusWriter
 from trio_sched.daemon.pods.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.pods.waiting_pods import WaitingPods
 from trio_sched.daemon.writes.event_recorder import EventRecorder
@@ -112,6 +112,8 @@ class _Preemption:
 class PreemptionExecutor:
     """Deletes victims, in the background or while the caller waits."""
 
+    reserves_for_groups: ClassVar[bool] = False
+    """Whether the places of a group are reserved before anybody is evicted for it."""
     client: KubeClient
     scheduler: Scheduler
     waiting: WaitingPods
@@ -188,9 +190,10 @@ class PreemptionExecutor:
         plugin: str,
         loss: Loss,
         *,
+        places: Mapping[str, str],
         in_background: bool,
     ) -> Status | None:
-        """Delete *victims*, on any nodes, to make room for *pods* of *group*."""
+        """Delete *victims*, on any nodes, to make room for *pods* of *group*; they will fit on *places*, by UID."""
         preemptor = Preemptor.of_group(group, pods)
         return await self._preempt(preemptor, victims, CLUSTER, plugin, loss, in_background=in_background)
 
@@ -345,6 +348,14 @@ class PreemptionExecutor:
         for nominated in self.scheduler.nominated_pods(node_name):
             if nominated.priority < preemptor.priority:
                 self.status_writer.write_nomination(nominated, "")
+
+
+def is_preempted(pod: Pod) -> bool:
+    """Whether the status of *pod* says that it makes way for another."""
+    for condition in pod.status.conditions or ():
+        if condition.type == DISRUPTION_TARGET and condition.reason == PREEMPTION_BY_SCHEDULER:
+            return condition.status == "True"
+    return False
 
 
 def disruption_message(preemptor: Preemptor) -> str:

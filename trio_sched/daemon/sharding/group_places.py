@@ -1,12 +1,13 @@
 """Places that the lane binds pods to, on nodes of other processes: of groups, and with devices for extended resources.
 
-The lane binds a pod to a place that is kept, or takes the place back. Nobody else does so once it is kept.
+The lane binds a pod to a place that is kept, or takes the place back. Nobody else does so once it is kept. Where others
+have to be evicted first, it asks for all places before that, and once more for each when they are gone.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -27,7 +28,14 @@ from trio_sched.daemon.sharding.versioned_writes import (
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
 from trio_sched.engine.sharding.ownership import LANE
-from trio_sched.engine.sharding.reserved_places import KEPT_FOR_GROUP, is_kept_for_group, is_reserved
+from trio_sched.engine.sharding.reserved_places import (
+    KEPT_FOR_GROUP,
+    PREEMPTING_FOR_GROUP,
+    has_note,
+    is_kept_for_group,
+    is_preempting_for_group,
+    is_reserved,
+)
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers, revision_of
 from trio_sched.engine.sharding.sharded_scheduler import ShardedScheduler
 from trio_sched.kube_client.errors import KubeClientError, WriteNotPermitted
@@ -67,11 +75,13 @@ class GroupPlaces:
     """By UID: pods whose places are being taken back → set once they are."""
     _answering: set[str] = field(factory=set, init=False)
     """UIDs of pods of others."""
+    _preparing: int = field(default=0, init=False)
+    """How many groups places are asked for, before others are evicted."""
 
     @property
     def unfinished(self) -> int:
         """How many pods there is something under way for."""
-        return len(self._asked) + len(self._taken_back) + len(self._answering)
+        return len(self._asked) + len(self._taken_back) + len(self._answering) + self._preparing
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
@@ -84,8 +94,8 @@ class GroupPlaces:
         if problem is not PLACE_IS_KEPT:
             del self._asked[pod.uid]
             return problem
-        known = self.proposals.shown().get((pod.namespace, pod.name))
-        if known is None or known.uid != pod.uid or known.nominated_node_name != node_name:
+        known = self._known(pod)
+        if known is None or known.nominated_node_name != node_name or not is_kept_for_group(known):
             return failure(PodHasChanged("the place is not kept any more"))
         self._asked[pod.uid] = _Asked(node_name, known, is_kept=True)
         return None
@@ -113,21 +123,21 @@ class GroupPlaces:
         try:
             check(pod)
             self._asked[pod.uid] = _Asked(node_name, pod)  # from now on it is taken back if the attempt ends
-            stored = await self._write_kept(pod, node_name, under_way.tokens, check)
+            stored = await self._note(pod, node_name, KEPT_FOR_GROUP, under_way.tokens, check)
             check(stored)
         except (NoLongerOwn, PodHasChanged) as problem:
             raise WriteNotPermitted(str(problem)) from problem
         self._asked[pod.uid] = _Asked(node_name, stored, is_kept=True)
 
-    async def _write_kept(
-        self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...], check: Callable[[Pod], None]
+    async def _note(
+        self, pod: Pod, node_name: str, note: str, tokens: tuple[HeldShard, ...], check: Callable[[Pod], None]
     ) -> Pod:
-        patch = nomination(pod, node_name, KEPT_FOR_GROUP, now=self.proposals.wall_clock())
+        patch = nomination(pod, node_name, note, now=self.proposals.wall_clock())
         return await self.proposals.writes.send(
             pod,
             tokens,
             partial(self.proposals.write_status, pod, patch),
-            lambda found: found.nominated_node_name == node_name and is_kept_for_group(found),
+            lambda found: found.nominated_node_name == node_name and has_note(found, note),
             check,
         )
 
@@ -159,11 +169,84 @@ class GroupPlaces:
         with ends(partial(self._is_taken_back, pod.uid)):
             why = f"the pod, or its group, is not bound, and node {node_name} need not keep its place"
             # In whichever version it is: the place may have been kept a moment ago.
-            await self.proposals.takeover.fence(pod, why, tokens, takes_back=partial(_is_asked_or_kept, node_name))
+            takes_back = partial(_is_asked_or_kept, node_name)
+            stored = await self.proposals.takeover.fence(pod, why, tokens, takes_back=takes_back)
+            if stored is not None:  # what is seen until then is not to be taken for a place
+                await self.proposals.wait_until_seen(stored)
+
+    def is_taking_back(self, uid: str) -> bool:
+        """Whether the place of the pod is being taken back, or that is not seen yet."""
+        return uid in self._taken_back
 
     def _is_taken_back(self, uid: str) -> None:
         self.owned.ended(f"{uid}/place")
         self._taken_back.pop(uid).set()
+
+    # --- before others are evicted ----------------------------------------------------------------------------------
+
+    async def prepare(self, places: Sequence[tuple[Pod, str]]) -> bool:
+        """Have all of *places* promised, each to its pod, of one group; whether they are.
+
+        If not, the next attempt of the group takes those back that it does not need.
+        """
+        tokens = self.proposals.elector.tokens({LANE})
+        problems: list[Status] = []
+
+        async def prepare(pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> None:
+            problem = await self._prepare(pod, node_name, tokens)
+            if problem is not None:
+                log.debug("no place for a group: %s", problem.message, extra={"pod": pod.key, "node": node_name})
+                problems.append(problem)
+
+        if tokens is None:
+            return False
+        self._preparing += 1
+        try:
+            async with trio.open_nursery() as nursery:
+                for pod, node_name in places:
+                    nursery.start_soon(prepare, pod, node_name, tokens)
+        finally:
+            self._preparing -= 1
+        return not problems
+
+    async def _prepare(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
+        while (taken_back := self._taken_back.get(pod.uid)) is not None:
+            await taken_back.wait()
+        pod = self._known(pod) or pod
+        if pod.nominated_node_name == node_name and is_preempting_for_group(pod):
+            return None
+        is_own = self.owned.owns_node(node_name)
+        held = self.proposals.elector.tokens({LANE, self.owned.of_node(node_name)}) if is_own else tokens
+        if held is None:
+            return failure(NoLongerOwn())
+        key = f"{pod.uid}/asked"
+        self.owned.under_way[key] = UnderWay(frozenset(one.shard for one in held), self.owned.seen)
+        with ends(partial(self.owned.ended, key)):
+            if is_own:
+                return await self._note_own(pod, node_name, held)
+            problem = await self.proposals.ask_to_preempt_for_group(pod, node_name, held)
+        if problem is not PLACE_IS_KEPT:
+            return problem or failure(PodHasChanged("the pod is on the node already"))
+        known = self._known(pod)
+        if known is None or known.nominated_node_name != node_name or not is_preempting_for_group(known):
+            return failure(PodHasChanged("the place is not kept any more"))
+        await self.proposals.wait_until_seen(known)
+        return None
+
+    async def _note_own(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
+        try:
+            await self.proposals.status_writer.withdraw(pod.uid)
+            check = partial(pending_as_before, pod)
+            stored = await self._note(pod, node_name, PREEMPTING_FOR_GROUP, tokens, check)
+        except (KubeClientError, NoLongerOwn, PodHasChanged) as problem:
+            return failure(problem)
+        await self.proposals.wait_until_seen(stored)
+        return None
+
+    def _known(self, pod: Pod) -> Pod | None:
+        """*pod* as the watch has shown it last; None if it is gone."""
+        known = self.proposals.shown().get((pod.namespace, pod.name))
+        return known if known is not None and known.uid == pod.uid else None
 
     # --- answering --------------------------------------------------------------------------------------------------
 
@@ -177,9 +260,12 @@ class GroupPlaces:
         with ends(partial(self._is_answered, pod)):
             known = self.proposals.shown().get((pod.namespace, pod.name), pod)
             tokens = self.proposals.elector.tokens({self.owned.of_node(known.nominated_node_name)})
-            if tokens is None or known.uid != pod.uid or not self.owned.is_asked_for_group(known):
+            if tokens is None or known.uid != pod.uid:
                 return
-            await self._keep(known, known.nominated_node_name, tokens)
+            if self.owned.is_asked_for_group(known):
+                await self._keep(known, known.nominated_node_name, tokens)
+            elif self.owned.is_asked_to_preempt_for_group(known):
+                await self._promise(known, known.nominated_node_name, tokens)
 
     async def _keep(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> None:
         shards = frozenset(one.shard for one in tokens)
@@ -195,8 +281,24 @@ class GroupPlaces:
                 await self.proposals.refuse(pod, node_name, refused.message)
                 return
             try:
-                stored = await self._write_kept(pod, node_name, tokens, partial(place_as_before, pod))
+                stored = await self._note(pod, node_name, KEPT_FOR_GROUP, tokens, partial(place_as_before, pod))
                 await self.proposals.wait_until_seen(stored)
+            except (NoLongerOwn, PodHasChanged):
+                return
+            except KubeClientError as problem:
+                log.warning("cannot keep a place: %s", problem, extra={"pod": pod.key, "node": node_name})
+
+    async def _promise(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> None:
+        """Note that there will be a place for *pod* once others are evicted, or refuse it."""
+        refused = self.scheduler.could_keep_place(pod, node_name, now=trio.current_time())
+        if refused is not None:
+            await self.proposals.refuse(pod, node_name, refused.message)
+            return
+        key = f"{pod.uid}/kept"
+        self.owned.under_way[key] = UnderWay(frozenset(one.shard for one in tokens), self.owned.seen)
+        with ends(partial(self.owned.ended, key)):
+            try:
+                await self._note(pod, node_name, PREEMPTING_FOR_GROUP, tokens, partial(place_as_before, pod))
             except (NoLongerOwn, PodHasChanged):
                 return
             except KubeClientError as problem:
@@ -209,8 +311,10 @@ class GroupPlaces:
 
     def _is_answered(self, pod: Pod) -> None:
         self._answering.discard(pod.uid)
-        known = self.proposals.shown().get((pod.namespace, pod.name))
-        if known is not None and revision_of(known) > revision_of(pod) and self.owned.is_asked_for_group(known):
+        known = self._known(pod)
+        if known is None or revision_of(known) <= revision_of(pod):
+            return
+        if self.owned.is_asked_for_group(known) or self.owned.is_asked_to_preempt_for_group(known):
             self.answer(known)  # it has been asked for again meanwhile
 
 

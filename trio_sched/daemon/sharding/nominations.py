@@ -10,8 +10,10 @@ from trio_sched.engine.sharding.reserved_places import (
     ASKED_FOR_GROUP,
     KEPT_FOR_GROUP,
     MAY_PREEMPT,
+    MAY_PREEMPT_FOR_GROUP,
     PLACE_RESERVED,
     PREEMPTING,
+    PREEMPTING_FOR_GROUP,
     ROOM_MADE,
     TAKEN_BACK,
 )
@@ -24,6 +26,8 @@ _TEXTS: Final = {
     ROOM_MADE: "Node {node} has room for the pod, which is bound there once it has got what it claims ({now})",
     ASKED_FOR_GROUP: "The pod is bound, with others if it is in a group, if node {node} keeps the place",
     KEPT_FOR_GROUP: "Node {node} keeps the place until the pod is bound, with others if it is in a group ({now})",
+    MAY_PREEMPT_FOR_GROUP: "Its group fits if pods of lower priority are evicted, on node {node} too",
+    PREEMPTING_FOR_GROUP: "Node {node} has a place for the pod once others are evicted for its group ({now})",
     TAKEN_BACK: "The pod is not nominated so any more",
 }
 
@@ -43,7 +47,7 @@ def nomination(pod: Pod, node_name: str, note: str = "", *, now: datetime) -> di
     if note == TAKEN_BACK == known:
         return patch
     text = _TEXTS[note].format(node=node_name, now=format_micro_time(now))
-    status = "True" if note in (PREEMPTING, KEPT_FOR_GROUP) else "False"
+    status = "True" if note in (PREEMPTING, KEPT_FOR_GROUP, PREEMPTING_FOR_GROUP) else "False"
     condition = PodCondition(type=PLACE_RESERVED, status=status, reason=note, message=text)
     return patch | merge_condition(pod.status.conditions or (), condition, now=format_time(now))
 

@@ -30,13 +30,14 @@ from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
 from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
 from trio_sched.engine.sharding.reserved_places import (
     ASKED_FOR_GROUP,
+    KEPT_FOR_GROUP,
     MAY_PREEMPT,
+    MAY_PREEMPT_FOR_GROUP,
     PREEMPTING,
+    PREEMPTING_FOR_GROUP,
     ROOM_MADE,
     has_note,
     has_room,
-    is_kept_for_group,
-    is_reserved,
     place_note,
 )
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
@@ -57,6 +58,12 @@ SILENT_SECONDS: Final = 30.0
 are taken within this time."""
 PLACE_IS_KEPT: Final = unschedulable("the owner of the node keeps the place for the pod")
 """The answer of the owner of a node who evicts others for a pod, or waits until its group can be bound."""
+_ANSWERS: Final = {
+    MAY_PREEMPT: PREEMPTING,
+    ASKED_FOR_GROUP: KEPT_FOR_GROUP,
+    MAY_PREEMPT_FOR_GROUP: PREEMPTING_FOR_GROUP,
+}
+"""What is noted about a place that is asked for → what the owner notes if it keeps that."""
 
 ROOM_IS_MADE: Final = unschedulable("the node has room for the pod")
 """The answer of the owner of a node who would have evicted others for a pod that claims something."""
@@ -139,6 +146,10 @@ class Proposals:
         """The same; `PLACE_IS_KEPT` if the owner keeps the place until the group of *pod* is bound."""
         return await self._propose(pod, node_name, ASKED_FOR_GROUP)
 
+    async def ask_to_preempt_for_group(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
+        """The same if there will be a place once others are evicted, as was decided for the shards of *tokens*."""
+        return await self._ask(pod, node_name, MAY_PREEMPT_FOR_GROUP, tokens)
+
     async def announce(self, pod: Pod, node_name: str) -> Status | None:
         """Nominate *pod* to a node of another process, which keeps the room for it until its volumes are bound."""
         under_way = self.owned.under_way.get(pod.uid)
@@ -156,12 +167,13 @@ class Proposals:
         """None if the pod was bound there; otherwise why not."""
         under_way = self.owned.under_way.get(pod.uid)
         tokens = None if under_way is None else under_way.tokens
-        if tokens is None:
-            return failure(NoLongerOwn())
+        return failure(NoLongerOwn()) if tokens is None else await self._ask(pod, node_name, note, tokens)
+
+    async def _ask(self, pod: Pod, node_name: str, note: str, tokens: tuple[HeldShard, ...]) -> Status | None:
         try:
             await self.status_writer.withdraw(pod.uid)
             nominated = await self._nominate(self.announced.get(pod.uid, pod), node_name, note, tokens)
-            problem = await self._wait_for_answer(nominated, node_name, tokens)
+            problem = await self._wait_for_answer(nominated, node_name, note, tokens)
         except (KubeClientError, NoLongerOwn, PodHasChanged) as error:
             found = error.found if isinstance(error, PodHasChanged) else None
             problem = failure(error)
@@ -176,7 +188,7 @@ class Proposals:
         write = partial(self.write_status, pod, nomination(pod, node_name, note, now=self.wall_clock()))
 
         def is_done(found: Pod) -> bool:
-            is_noted = (place_note(found) is not None) == bool(note)
+            is_noted = has_note(found, note) or _is_kept(found, note) if note else place_note(found) is None
             return found.uid == pod.uid and found.nominated_node_name == node_name and is_noted
 
         return await self.writes.send(pod, tokens, write, is_done)
@@ -187,7 +199,9 @@ class Proposals:
             self.writes.client, namespace=pod.namespace, name=pod.name, status=status, resource_version=version
         )
 
-    async def _wait_for_answer(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
+    async def _wait_for_answer(
+        self, pod: Pod, node_name: str, note: str, tokens: tuple[HeldShard, ...]
+    ) -> Status | None:
         deadline = trio.current_time() + ANSWER_SECONDS
         while True:
             shown = self.shown().get((pod.namespace, pod.name))
@@ -195,7 +209,7 @@ class Proposals:
                 if shown.uid != pod.uid:
                     raise PodHasChanged("the pod was deleted and created again")
                 is_there = shown.nominated_node_name == node_name
-                is_kept = is_there and _is_kept(shown)
+                is_kept = is_there and _is_kept(shown, note)
                 if shown.node_name or is_kept or not is_there or has_room(shown):
                     self._silent_since.pop(self.owned.of_node(node_name), None)
                 if shown.node_name:
@@ -211,7 +225,7 @@ class Proposals:
                 raise PodHasChanged("the pod is gone")
             remaining = deadline - trio.current_time()
             if remaining <= 0:
-                return await self._take_back(pod, node_name, tokens)
+                return await self._take_back(pod, node_name, note, tokens)
             await self.object_waits.wait("Pod", pod.name, pod.namespace, remaining)
 
     def _is_bound(self, found: Pod, node_name: str) -> Status | None:
@@ -226,16 +240,16 @@ class Proposals:
         shard = self.owned.of_node(node_name)
         return unschedulable(f"node {node_name} belongs to shard {shard}, whose holder did not bind the pod: {why}")
 
-    async def _take_back(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> Status | None:
+    async def _take_back(self, pod: Pod, node_name: str, note: str, tokens: tuple[HeldShard, ...]) -> Status | None:
         shard = self.owned.of_node(node_name)
         why = f"shard {shard}, which node {node_name} belongs to, has not answered within {ANSWER_SECONDS:g} s"
-        stored = await self.takeover.fence(pod, why, tokens, takes_back=lambda found: not _is_answered(found))
+        stored = await self.takeover.fence(pod, why, tokens, takes_back=lambda found: not _is_answered(found, note))
         if stored is None:
             raise NoLongerOwn
         if stored.node_name:
             return self._is_bound(stored, node_name)
-        if stored.nominated_node_name == node_name and _is_answered(stored):  # it was a moment faster
-            return await self._wait_for_answer(stored, node_name, tokens)
+        if stored.nominated_node_name == node_name and _is_answered(stored, note):  # it was a moment faster
+            return await self._wait_for_answer(stored, node_name, note, tokens)
         self.results["timeout"] += 1
         now = trio.current_time()
         self.slow[shard] = now + ANSWER_SECONDS
@@ -333,9 +347,10 @@ class Proposals:
             await self.object_waits.wait("Pod", pod.name, pod.namespace, ANSWER_SECONDS)
 
 
-def _is_kept(pod: Pod) -> bool:
-    return is_reserved(pod) or is_kept_for_group(pod)
+def _is_kept(pod: Pod, note: str) -> bool:
+    """Whether the owner of the node keeps the place of *pod*, as it was asked to by *note*."""
+    return has_note(pod, _ANSWERS.get(note, PREEMPTING))
 
 
-def _is_answered(pod: Pod) -> bool:
-    return _is_kept(pod) or has_room(pod)
+def _is_answered(pod: Pod, note: str) -> bool:
+    return _is_kept(pod, note) or has_room(pod)

@@ -126,8 +126,6 @@ class ShardNodes:
             if may_preempt(pod):
                 return None
             return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica has nominated"))
-        if self.owned.has_groups and is_in_group(pod):
-            return PostFilterResult(unresolvable("nothing is evicted for pod groups where replicas share the work"))
         if self._is_in_doubt(pod):
             self.handle.retry_after(pod, _RETRY_SECONDS)
             return PostFilterResult(unresolvable("nothing is evicted while devices are in doubt"))

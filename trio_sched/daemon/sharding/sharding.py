@@ -275,6 +275,7 @@ def build_sharding(
     groups = GroupPlaces(
         owned=owned, proposals=proposals, scheduler=scheduler, jobs=jobs, handlers=lambda: places(), wake=wake
     )
+    preemption.groups = groups
 
     def pod_groups(**parts: Any) -> ShardedPodGroups:
         from trio_sched.daemon.sharding.sharded_pod_groups import ShardedPodGroups

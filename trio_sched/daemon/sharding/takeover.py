@@ -12,6 +12,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.pods.pod_status import merge_condition
+from trio_sched.daemon.pods.preemption_executor import is_preempted
 from trio_sched.daemon.sharding.claim_fences import ClaimFences
 from trio_sched.daemon.sharding.held_shard import HeldShard, Taken
 from trio_sched.daemon.sharding.nominations import both, nomination
@@ -20,7 +21,12 @@ from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.pod_scope import Scope
-from trio_sched.engine.sharding.reserved_places import has_room, is_kept_for_group, is_reserved
+from trio_sched.engine.sharding.reserved_places import (
+    has_room,
+    is_kept_for_group,
+    is_preempting_for_group,
+    is_reserved,
+)
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
@@ -114,7 +120,8 @@ class Takeover:
         """Fence the pods that the last holders may have decided on; False if that is not possible now.
 
         These are all pending pods: whoever held several shards has bound pods of one of them to nodes of another. And
-        those that may have been evicted for pods with a reserved place on the nodes of these shards.
+        those that may have been about to be evicted, for pods with a reserved place on the nodes of these shards, or
+        with one promised to the lane.
         """
         has_lane = any(one.shard == LANE for one in taken.held)
         if not (taken.needs_fence or has_lane):
@@ -136,11 +143,19 @@ class Takeover:
                 return False
             if is_kept_for_group(pod):  # only the lane takes that back, and it completes what is bound in part
                 return has_lane and pod.group_key not in begun
+            if is_preempting_for_group(pod):  # the same, but there is no room yet
+                return has_lane
             return has_lane or self.owned.of_node(nominated) in shards
 
         fenced = {pod.uid: pod for pod in pending if taken.needs_fence or takes_back(pod)}
         if taken.needs_fence:
-            victims = _evictable(pods, pending, lambda name: self.owned.of_node(name) in shards)
+
+            def is_evicted_for(pod: Pod) -> bool:
+                if is_preempting_for_group(pod):
+                    return has_lane
+                return is_reserved(pod) and self.owned.of_node(pod.nominated_node_name) in shards
+
+            victims = _evictable(pods, list(filter(is_evicted_for, pending)))
             fenced |= {pod.uid: pod for pod in victims}
         if fenced:
             log.info("Fenced pods that the last holders of shards may have decided on", extra={"pods": len(fenced)})
@@ -284,13 +299,16 @@ def _is_terminating(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None
 
 
-def _evictable(pods: list[Pod], pending: list[Pod], is_taken: Callable[[str], bool]) -> Iterator[Pod]:
-    """Those of *pods* on the nodes that *is_taken* which may be evicted for one of *pending* with a reserved place."""
+def _evictable(pods: list[Pod], preemptors: list[Pod]) -> Iterator[Pod]:
+    """Those of *pods* that may be about to be evicted for *preemptors*, which have reserved places, or for others.
+
+    These are less important ones on the same nodes, and all that were told so: it is told before a pod is deleted.
+    """
     highest: dict[str, int] = {}
-    for pod in pending:
+    for pod in preemptors:
         name = pod.nominated_node_name
-        if is_reserved(pod) and is_taken(name):
-            highest[name] = max(highest.get(name, pod.priority), pod.priority)
-    for pod in pods if highest else ():
-        if pod.priority < highest.get(pod.node_name, pod.priority) and not _is_terminating(pod):
+        highest[name] = max(highest.get(name, pod.priority), pod.priority)
+    for pod in pods:
+        is_evictable = pod.priority < highest.get(pod.node_name, pod.priority) or is_preempted(pod)
+        if pod.node_name and is_evictable and not _is_terminating(pod):
             yield pod

@@ -61,6 +61,14 @@ class Nominator:
         known = self._known_pod(pod.key)
         if known is None or known.node_name:
             return
+        self._put(pod, node_name)
+
+    def add_of_other_process(self, pod: Pod, node_name: str) -> None:
+        """Nominate *pod*, which exists, and which another process decides on, to *node_name*."""
+        self.delete(pod.uid)
+        self._put(pod, node_name)
+
+    def _put(self, pod: Pod, node_name: str) -> None:
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
         self._node_of[pod.uid] = node_name
         self._changed.add(node_name)

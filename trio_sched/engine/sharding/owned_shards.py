@@ -12,7 +12,13 @@ from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.engine.sharding.pod_scope import Scope, is_in_group, owner_of, pinned_node, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
-from trio_sched.engine.sharding.reserved_places import is_asked_for_group, is_kept_for_group, is_reserved
+from trio_sched.engine.sharding.reserved_places import (
+    is_asked_for_group,
+    is_kept_for_group,
+    is_preempting_for_group,
+    is_reserved,
+    may_preempt_for_group,
+)
 from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.objects.pod import Pod
 
@@ -156,6 +162,17 @@ class OwnedShards:
     def is_asked_for_group(self, pod: Pod) -> bool:
         """Whether another process asks to keep a place for *pod* on a node of this one until it binds the pod there."""
         return self._may_be_kept(pod) and is_asked_for_group(pod)
+
+    def is_asked_to_preempt_for_group(self, pod: Pod) -> bool:
+        """Whether another process asks for a place on a node of this one that is there once others are evicted."""
+        return self._may_be_kept(pod) and may_preempt_for_group(pod)
+
+    def is_nominated_for_group(self, pod: Pod) -> bool:
+        """Whether another process wants a place for *pod* on a node of this one, where it is not kept yet."""
+        if not pod.status.nominated_node_name:
+            return False
+        is_wanted = is_asked_for_group(pod) or may_preempt_for_group(pod) or is_preempting_for_group(pod)
+        return is_wanted and self._may_be_kept(pod)
 
     def keeps_for_group(self, pod: Pod) -> bool:
         """Whether this process keeps a place for *pod*, which another one decides on, and binds there."""

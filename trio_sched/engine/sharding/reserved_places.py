@@ -20,6 +20,10 @@ ASKED_FOR_GROUP: Final = "AskedForGroup"
 """Its reason: the owner of the node is to keep the place until others of the group of the pod have theirs."""
 KEPT_FOR_GROUP: Final = "KeptForGroup"
 """Its reason: the owner keeps the place; whoever decides on the group binds the pod there, or takes the place back."""
+MAY_PREEMPT_FOR_GROUP: Final = "MayPreemptForGroup"
+"""Its reason: the owner is to say whether the pod would have a place if less important pods were evicted."""
+PREEMPTING_FOR_GROUP: Final = "PreemptingForGroup"
+"""Its reason: it would; whoever decides on the group evicts others once all of its pods have this, and asks again."""
 
 
 def place_note(pod: Pod) -> PodCondition | None:
@@ -55,7 +59,17 @@ def is_kept_for_group(pod: Pod) -> bool:
     return has_note(pod, KEPT_FOR_GROUP)
 
 
+def may_preempt_for_group(pod: Pod) -> bool:
+    """Whether the owner of that node is asked for a place that is there only once others are evicted."""
+    return has_note(pod, MAY_PREEMPT_FOR_GROUP)
+
+
+def is_preempting_for_group(pod: Pod) -> bool:
+    """Whether others are evicted for *pod* on that node if all pods of its group have such places."""
+    return has_note(pod, PREEMPTING_FOR_GROUP)
+
+
 def has_note(pod: Pod, reason: str) -> bool:
-    """Whether the reason of what is noted about the place that *pod* is nominated to is *reason*."""
+    """Whether *reason* is noted about the place that *pod* is nominated to."""
     note = place_note(pod)
     return note is not None and note.reason == reason

@@ -22,7 +22,7 @@ class ShardedEventHandlers(EventHandlers):
 
     A pod of its own that the owner of another node keeps a place for counts as if it were on that node, and is not
     queued: it is bound there, or the owner takes the nomination back. So does a pod that this process keeps a place for
-    until another one binds it.
+    until another one binds it. One that asks for a place, or that others are evicted for, is nominated, and not queued.
     """
 
     owned: OwnedShards
@@ -39,6 +39,8 @@ class ShardedEventHandlers(EventHandlers):
     elsewhere: dict[str, tuple[str, str]] = field(factory=dict, init=False)
     """By UID: pods that are decided on in one process and have a place on a node of another, if this is one of both →
     namespace and name, and the node."""
+    _nominated: dict[str, Pod] = field(factory=dict, init=False)
+    """By UID: pods of groups of other processes that are nominated to nodes of this one."""
     _terms_changed: bool = field(default=False, init=False)
     _now: float = field(default=0.0, init=False)
 
@@ -48,6 +50,7 @@ class ShardedEventHandlers(EventHandlers):
         owned.seen = max(owned.seen, revision_of(pod))
         if change.type == "DELETED":
             self.elsewhere.pop(pod.uid, None)
+            self._nominated.pop(pod.uid, None)
             label = super().pod_changed(change, now=now)
             self._terms_changed |= owned.terms.remove(pod if change.old is None else change.old)
             self.victim_gone()
@@ -56,12 +59,31 @@ class ShardedEventHandlers(EventHandlers):
             self._terms_changed = True
             self.new_term()
         label = super().pod_changed(change, now=now)
+        self._look_if_nominated(pod, now)
         self._look_if_asked(pod)
         return label
 
     def _look_if_asked(self, pod: Pod) -> None:
-        if not pod.node_name and self.owned.is_asked_for_group(pod) and self._has_profile(pod):
+        owned = self.owned
+        is_asked = owned.is_asked_for_group(pod) or owned.is_asked_to_preempt_for_group(pod)
+        if is_asked and not pod.node_name and self._has_profile(pod):
             self.asked(pod)
+
+    def _look_if_nominated(self, pod: Pod, now: float) -> None:
+        nominator, known = self.scheduler.queue.nominator, self._nominated.get(pod.uid)
+        if self._is_nominated(pod):
+            nominator.add_of_other_process(pod, pod.status.nominated_node_name)
+            self._nominated[pod.uid] = pod
+        elif known is not None:
+            del self._nominated[pod.uid]
+            node_name = nominator.delete(pod.uid)
+            if node_name and self.scheduler.cache.get(pod.uid) is None:
+                self.scheduler.queue.nomination_ended(known, node_name, now=now)
+
+    def _is_nominated(self, pod: Pod) -> bool:
+        if pod.node_name or not self.owned.is_nominated_for_group(pod) or not self._has_profile(pod):
+            return False
+        return self.scheduler.cache.get(pod.uid) is None  # else it counts on its node
 
     def batch_changed(self, kind: Watched) -> None:
         """Objects of *kind* have changed; see `EventHandlers.batch_changed`."""
@@ -73,8 +95,12 @@ class ShardedEventHandlers(EventHandlers):
         """Others decide on some pods from now on: forget those, take up the ones that are this process's now."""
         self._terms_changed = False
         pods = self.all_pods() if self.owned.ready else ()
+        for pod in [one for one in self._nominated.values() if not self._is_nominated(one)]:
+            self._look_if_nominated(pod, now)  # before it is queued, if it is this process's own now
         self.profiles_changed(pods, now=now)
         for pod in pods:
+            if self.owned.has_groups and self._is_nominated(pod):
+                self._look_if_nominated(pod, now)
             self._look_if_asked(pod)
 
     def profiles_changed(self, pods: Iterable[Pod], *, now: float) -> None:

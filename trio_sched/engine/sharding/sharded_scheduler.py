@@ -14,7 +14,7 @@ from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import Scope
-from trio_sched.engine.sharding.reserved_places import is_reserved
+from trio_sched.engine.sharding.reserved_places import is_preempting_for_group, is_reserved
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
@@ -42,9 +42,10 @@ class ShardedScheduler(Scheduler):
         """Find the victims of *pod* on own nodes, or else on those whose owners can be asked; see `Scheduler`."""
         owned = self.owned
         own = [name for name in node_names if owned.owns_node(name)]
-        if is_reserved(pod) and pod.nominated_node_name in own:
+        nominated = pod.nominated_node_name
+        if (is_reserved(pod) and nominated in own) or (is_preempting_for_group(pod) and nominated in node_names):
             # Others may be as good, and reserving a place there would begin all over.
-            kept = [pod.nominated_node_name]
+            kept = [nominated]
             found = super().dry_run_preemption(pod, state, kept, num_candidates, budgets, evictable=evictable)
             if found.candidates:
                 return found
@@ -74,5 +75,16 @@ class ShardedScheduler(Scheduler):
             decision = self.decide_in_placement(QueuedPodInfo(pod, now), frozenset({node_name}))
         if isinstance(decision, SchedulingFailure):
             return decision
+        self.queue.nominator.delete(pod.uid)
         self.assume(pod, decision)
         return None
+
+    def could_keep_place(self, pod: Pod, node_name: str, *, now: float) -> SchedulingFailure | None:
+        """None if *pod* would fit on an own node once less important pods were evicted there; else why not."""
+        with self.trial():
+            decision = self.decide_in_placement(QueuedPodInfo(pod, now), frozenset({node_name}))
+            if not isinstance(decision, SchedulingFailure):
+                return None
+            state = CycleState(is_trial=True) if decision.state is None else decision.state
+            found = super().dry_run_preemption(pod, state, [node_name], 1, {})
+        return None if found.candidates else decision
