@@ -6,7 +6,7 @@ import pytest
 import trio
 from full_nodes import AS_ONE, BOTH, BY_GROUP, BY_POD, OF_LANE, OF_OTHER, full_nodes, pinned
 from lossy_network import Deadline
-from sharded_replicas import sharding_of
+from sharded_replicas import sharding_of, take_away
 from trio.testing import MockClock
 
 from trio_sched.daemon.sharding.proposals import ANSWER_SECONDS, AVOID_SECONDS
@@ -131,6 +131,19 @@ async def test_a_promise_is_not_taken_for_a_place_where_a_write_has_met_another_
         assert bound == 2
 
 
+async def test_whoever_loses_a_node_does_not_count_the_promises_there_any_more(autojump_clock: MockClock) -> None:
+    async with full_nodes(BY_POD, kubelets=KubeletPace(stop_seconds=100.0)) as scene:
+        await scene.create_gang()
+        await trio.sleep(3)
+        owner = scene.replicas.owner(1)
+        counted = scene.counted_by(owner)
+        assert counted == [OF_OTHER]
+        take_away(scene.cluster, 1)
+        await trio.sleep(15)
+        counted, promised = scene.counted_by(owner), scene.promised()
+        assert (counted, promised) == ([], sorted([OF_LANE, OF_OTHER]))
+
+
 async def test_nobody_else_is_evicted_once_a_place_of_the_gang_is_lost(autojump_clock: MockClock) -> None:
     async with full_nodes(AS_ONE) as scene:
         cluster, link = scene.cluster, scene.link(LANE)
@@ -205,10 +218,9 @@ async def test_evictions_of_a_dead_lane_that_arrive_late_fail(autojump_clock: Mo
         assert deleted_at is None
 
 
-@pytest.mark.parametrize(("dies", "way"), [("owner", BY_POD), ("lane", AS_ONE)], ids=["owner", "lane"])
-async def test_a_promise_outlives_the_owner_of_the_node_and_not_the_lane(
-    dies: str, way: dict[str, Any], autojump_clock: MockClock
-) -> None:
+@pytest.mark.parametrize("ends", ["owner in order", "owner", "lane"])
+async def test_a_promise_outlives_the_owner_of_the_node_and_not_the_lane(ends: str, autojump_clock: MockClock) -> None:
+    way = AS_ONE if ends == "lane" else BY_POD
     async with full_nodes(way, replicas=3, kubelets=KubeletPace(stop_seconds=100.0)) as scene:
         cluster = scene.cluster
         await scene.create_gang()
@@ -222,10 +234,14 @@ async def test_a_promise_outlives_the_owner_of_the_node_and_not_the_lane(
                 seen.append(change.current.fields["status"].get("nominatedNodeName", ""))
 
         cluster.api.store.collection("pods").listen(see)
-        await scene.replicas.owner(LANE if dies == "lane" else 1).kill()
-        await trio.sleep(2 * LEASE_SECONDS)
+        process = scene.replicas.owner(LANE if ends == "lane" else 1)
+        await (process.stop() if ends == "owner in order" else process.kill())
+        await trio.sleep(3 if ends == "owner in order" else 2 * LEASE_SECONDS)
         was_taken_back = "" in seen
-        assert was_taken_back == (dies == "lane")
+        assert was_taken_back == (ends == "lane")
+        if ends != "lane":
+            counted = scene.counted_by(scene.replicas.owner(1))
+            assert counted == [OF_OTHER]
         await cluster.create(pinned("other", OF_OTHER, priority=10))
         await trio.sleep(120)
         bound, victims, left = scene.bound(), scene.evictions.victims, scene.left()

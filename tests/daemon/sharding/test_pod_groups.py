@@ -5,7 +5,7 @@ import trio
 from attrs import evolve
 from gangs import GANG_GATES, Gangs, condition_of
 from lossy_network import Deadline, start_with_deadline
-from sharded_replicas import SETTLED_SECONDS, ready_of, replicas_of, sharding_of
+from sharded_replicas import SETTLED_SECONDS, ready_of, replicas_of, sharding_of, take_away
 from trio.testing import MockClock
 
 from trio_sched.config.feature_gates import resolve_feature_gates
@@ -14,7 +14,6 @@ from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.objects.node import Node
 from trio_sched.testing import node, pod, spread_constraint
-from trio_sched.testing.cluster import VirtualCluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
 
 NAMES = [f"n{number}" for number in range(8)]
@@ -33,16 +32,6 @@ def groups_of(process: SchedulerProcess) -> ShardedPodGroups:
     found = process.assembly.schedule_one.pod_groups
     assert isinstance(found, ShardedPodGroups)
     return found
-
-
-def take_lane_away(cluster: VirtualCluster) -> None:
-    """Another process has the lease of the lane from now on."""
-    store, kind = cluster.api.store, "leases.coordination.k8s.io"
-    stored = next(
-        one for one in store.collection(kind).objects.values() if "shard-0-of" in one.fields["metadata"]["name"]
-    )
-    spec = {**stored.fields["spec"], "holderIdentity": "another", "leaseDurationSeconds": 3600}
-    store.replace(kind, stored, {**stored.fields, "metadata": dict(stored.fields["metadata"]), "spec": spec})
 
 
 @pytest.mark.parametrize("version", ["1.36", "1.37"])
@@ -145,7 +134,7 @@ async def test_whoever_loses_the_lane_knows_of_no_incomplete_gangs_any_more(auto
         process = replicas.owner(LANE)
         knows = groups_of(process).recovery.is_incomplete("default/gang")
         assert knows
-        take_lane_away(cluster)
+        take_away(cluster, LANE)
         await trio.sleep(10)
         knows = groups_of(process).recovery.is_incomplete("default/gang")
         assert not knows

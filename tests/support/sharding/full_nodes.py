@@ -19,6 +19,7 @@ from trio_sched.simulator import KubeletPace
 from trio_sched.simulator.storage.object_store import Change
 from trio_sched.testing import node, node_affinity, pod, pod_group, term
 from trio_sched.testing.cluster import VirtualCluster
+from trio_sched.testing.scheduler_process import SchedulerProcess
 
 NAMES = [f"n{number}" for number in range(8)]
 OF_LANE = next(name for name in NAMES if shard_of(name, 2) == LANE)
@@ -89,6 +90,11 @@ class Scene:
     def promised(self) -> list[str]:
         """The nodes that have promised a place."""
         return sorted(one.nominated_node_name for one in self.members() if is_preempting_for_group(one))
+
+    def counted_by(self, process: SchedulerProcess) -> list[str]:
+        """Where a process counts pods of the gang as nominated."""
+        nominator = sharding_of(process).scheduler.queue.nominator
+        return sorted(node for node in (nominator.node_of(one.uid) for one in self.members()) if node)
 
     def nominated(self) -> list[str]:
         return sorted(one.nominated_node_name for one in self.members() if one.nominated_node_name)

@@ -62,6 +62,14 @@ def held_of(process: SchedulerProcess) -> list[int]:
     return sorted(sharding_of(process).elector.held)
 
 
+def take_away(cluster: VirtualCluster, shard: int) -> None:
+    """Another process has the lease of a shard from now on."""
+    store, kind, name = cluster.api.store, "leases.coordination.k8s.io", f"shard-{shard}-of"
+    stored = next(one for one in store.collection(kind).objects.values() if name in one.fields["metadata"]["name"])
+    spec = {**stored.fields["spec"], "holderIdentity": "another", "leaseDurationSeconds": 3600}
+    store.replace(kind, stored, {**stored.fields, "metadata": dict(stored.fields["metadata"]), "spec": spec})
+
+
 @asynccontextmanager
 async def replicas_of(
     nodes: Iterable[Node], *, shards: int, replicas: int, more_config: str = "", **details: Any
