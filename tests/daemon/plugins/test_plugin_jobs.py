@@ -119,11 +119,15 @@ async def test_they_are_awaited_until_all_are_over(autojump_clock: MockClock, nu
     await jobs.drained()
 
 
+@pytest.mark.parametrize("is_wrapped", [False, True])
 async def test_a_job_that_may_not_write_any_more_is_no_failure(
-    autojump_clock: MockClock, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+    is_wrapped: bool, autojump_clock: MockClock, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def writes() -> None:
-        raise NotLeading("the lease is not held")
+        problem = NotLeading("the lease is not held")
+        if is_wrapped:
+            raise ValueError(str(problem)) from problem
+        raise problem
 
     jobs = PluginJobs()
     nursery.start_soon(jobs.run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import define, field
@@ -22,6 +22,7 @@ from trio_sched.plugin_api.handle import NotLeading
 log = logging.getLogger(__name__)
 
 Job = Callable[[], Awaitable[None]]
+_MAX_CAUSES: Final = 5
 
 
 @define(eq=False)
@@ -108,7 +109,7 @@ class PluginJobs:
             if plugin in self._jobs:
                 self._start(plugin)
             self._tell_if_emptied()
-        if isinstance(error, NotLeading | WriteNotPermitted):  # whoever leads now does it, or undoes it
+        if _may_not_write(error):  # whoever leads now does it, or undoes it
             log.info("a background job of plugin %s ended: %s", plugin, error)
         elif error is not None:
             fields: dict[str, Any] = {"plugin": plugin, "profile": profile}
@@ -118,3 +119,12 @@ class PluginJobs:
     def _tell_if_emptied(self) -> None:
         if not self.unfinished:
             self._emptied.set()
+
+
+def _may_not_write(error: BaseException | None) -> bool:
+    """Whether that is what *error* is about, or its cause."""
+    for _ in range(_MAX_CAUSES):  # what plugins raise can be its own cause
+        if isinstance(error, NotLeading | WriteNotPermitted):
+            return True
+        error = error.__cause__ if error is not None else None
+    return False
