@@ -135,9 +135,11 @@ class NodeVolumeLimits:
         """Claims that the limits cannot be counted for, and the drivers of which nodes would have too many volumes."""
         yield from claim_clauses(pod, self._handle)
         new: _NewVolumes | None = state.get(_NAME)
+        if new is None:
+            return
         counts: dict[str, dict[int, tuple[int, int, int]]] = {}
-        for position in [] if new is None else self._nodes_to_check(new, nodes):
-            exceeded = self._exceeded(nodes, position, new) if new is not None else {}
+        for position in self._nodes_to_check(new, nodes):
+            exceeded = self._exceeded(nodes, position, new)
             for driver, found in () if isinstance(exceeded, Status) else exceeded.items():
                 counts.setdefault(driver, {})[position] = found
         for driver, of_driver in counts.items():

@@ -53,7 +53,7 @@ from trio_sched.plugin_api import (
 )
 
 _CLAIM: Final = "PersistentVolumeClaim"
-MAX_SHOWN: Final = 2
+_MAX_SHOWN: Final = 2
 """Nodes that are named."""
 
 
@@ -278,7 +278,7 @@ def limit_clause(
     def cause(otherwise: BoolArray) -> str:
         where = otherwise & fails if (otherwise & fails).any() else fails
         texts = []
-        for position in np.flatnonzero(where).tolist()[:MAX_SHOWN]:
+        for position in np.flatnonzero(where).tolist()[:_MAX_SHOWN]:
             used, more, limit = counts[position]
             texts.append(f"{nodes.name(position)} has {used} of at most {limit}, and it needs {more} more")
         return f"volumes of the driver {driver}: {'; '.join(texts)}"

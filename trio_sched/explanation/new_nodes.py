@@ -122,6 +122,7 @@ def _larger(model: NodeView, trial: Trial) -> Change | None:
     if not short:
         return None
     more = {name: quantity_text(name, amount) for name, amount in short.items()}
+    free = next(_free_names(model.name, trial))
 
     def larger(_none: Any) -> Node:
         made = _copy(model.node, free)
@@ -132,7 +133,6 @@ def _larger(model: NodeView, trial: Trial) -> Change | None:
         )
         return structs.replace(made, status=status)
 
-    free = next(_free_names(model.name, trial))
     _first, *others = _copies(model, free, trial)
     what = " and ".join(f"{name} {amount_text(name, amount, round_up=True)}" for name, amount in short.items())
     edits = (Edit(kind="Node", name=free, apply=larger), *others)

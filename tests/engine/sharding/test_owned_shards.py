@@ -63,3 +63,18 @@ def test_all_have_seen_what_the_holder_of_every_shard_has_acknowledged() -> None
     assert all_have_seen(5, [5, 6])
     assert not all_have_seen(5, [4, 6])
     assert not all_have_seen(5, [5, None])
+
+
+def test_a_nomination_is_taken_back_until_that_is_seen_and_by_the_last_of_several_writes() -> None:
+    owned = OwnedShards(shards=2, seen=10)
+    owned.takes_back("p")
+    owned.takes_back("p")
+    owned.has_taken_back("p", 12)
+    assert owned.is_taken_back("p", 13)  # the other write may still do so
+    owned.has_taken_back("p", 0)
+    assert [owned.is_taken_back("p", revision) for revision in (11, 12)] == [True, False]
+    owned.forget_seen()
+    assert owned.is_taken_back("p", 11)
+    owned.seen = 12
+    owned.forget_seen()
+    assert not owned.is_taken_back("p", 11)

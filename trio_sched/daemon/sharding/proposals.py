@@ -118,6 +118,7 @@ class Proposals:
         if over:
             self.changed()
         self._forget_avoided(now)
+        self.owned.forget_seen()
 
     def _forget_avoided(self, now: float) -> None:
         """Try the pods again that may be proposed to some nodes once more."""

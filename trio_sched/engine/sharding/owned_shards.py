@@ -136,9 +136,14 @@ class OwnedShards:
     def has_taken_back(self, uid: str, revision: int) -> None:
         """That has an end: it was done at a *revision*; 0: not at all."""
         self._taking_back[uid] -= 1
-        self._taking_back += Counter()  # without those at zero
-        self._taken_back[uid] = max(revision, self._taken_back.get(uid, 0))
-        self._taken_back = {one: shown for one, shown in self._taken_back.items() if shown > self.seen}
+        if not self._taking_back[uid]:
+            del self._taking_back[uid]
+        if revision > max(self.seen, self._taken_back.get(uid, 0)):
+            self._taken_back[uid] = revision
+
+    def forget_seen(self) -> None:
+        """Forget what was taken back and is seen; for now and then, as a takeover takes back many at a time."""
+        self._taken_back = {uid: shown for uid, shown in self._taken_back.items() if shown > self.seen}
 
     def is_taken_back(self, uid: str, revision: int) -> bool:
         """Whether the nomination that a pod has at a *revision* was taken back by this process, or is about to be."""
