@@ -6,14 +6,14 @@ import pytest
 from msgspec import Raw
 
 from trio_sched.recording.folder import MIN_SEGMENT_BYTES, RecordingFolder, RecordingReader, segment_paths
-from trio_sched.recording.records import Began, Ended, Record, Requeued, Templates, encode_record
+from trio_sched.recording.records import Began, Ended, Record, Requeued, Templates, encode_records
 from trio_sched.recording.segments import NotARecording
 
 
 def add_segment(folder: RecordingFolder, run: str, *records: Record) -> Path:
     before = segment_paths(folder.path)
     writer = folder.next_segment()
-    writer.write([encode_record(one) for one in (Began(run, 0.0, 0.0, "1"), *records)])
+    writer.write([encode_records((Began(run, 0.0, 0.0, "1"), *records))])
     writer.close()
     (path,) = set(segment_paths(folder.path)) - set(before)
     return path

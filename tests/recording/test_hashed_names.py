@@ -21,7 +21,7 @@ from trio_sched.recording.records import (
     Reserved,
     Templates,
     decode_records,
-    encode_record,
+    encode_records,
 )
 
 HASHER = NameHasher(bytes(KEY_BYTES))
@@ -29,7 +29,7 @@ H = HASHER.hash
 
 
 def replaced(record: Record) -> Record:
-    (found,) = decode_records(HASHER.replace(encode_record(record)))
+    (found,) = decode_records(HASHER.replace(encode_records([record])))
     return found  # type: ignore[no-any-return]
 
 
@@ -137,12 +137,14 @@ def test_changes_and_templates_of_pods_have_no_names() -> None:
     metadata = {"name": "p", "namespace": "shop"}
     deleted = Changed(0.0, "Pod", [("DELETED", raw({"metadata": metadata}))])
     new = Changed(0.0, "Pod", [("ADDED", raw([1, "p", "shop", "u", "7", None, "n", None, None, None, None]))])
-    patched = Changed(0.0, "Pod", [("PATCHED", raw(["p", "shop", "8", None, {"nodeName": "n"}, "n", None]))])
+    patched = Changed(
+        0.0, "Pod", [("PATCHED", raw(["p", "shop", "8", {"zone": "a"}, None, {"nodeName": "n"}, "n", None]))]
+    )
     found = [replaced(one) for one in (deleted, new, patched)]
     assert [msgspec.json.decode(one.changes[0][1]) for one in found if isinstance(one, Changed)] == [
         {"metadata": {"name": H("p"), "namespace": H("shop")}},
         [1, H("p"), H("shop"), "u", "7", None, H("n"), None, None, None, None],
-        [H("p"), H("shop"), "8", None, {"nodeName": H("n")}, H("n"), None],
+        [H("p"), H("shop"), "8", {"zone": H("a")}, None, {"nodeName": H("n")}, H("n"), None],
     ]
     templates = replaced(Templates({1: raw({"metadata": metadata})}))
     assert isinstance(templates, Templates)

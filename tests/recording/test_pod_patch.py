@@ -16,12 +16,22 @@ def with_version(one: Pod, **spec: object) -> Pod:
     return Pod(metadata, structs.replace(one.spec, **spec) if spec else one.spec, one.status)
 
 
+def labelled(labels: dict[str, str] | None, deleted: str | None = None) -> Pod:
+    changed = {"labels": labels, "deletion_timestamp": deleted, "resource_version": "8"}
+    return structs.replace(OLD, metadata=structs.replace(OLD.metadata, **changed))
+
+
 CHANGES = {
     "nothing else": with_version(OLD),
     "status": structs.replace(with_version(OLD), status=PodStatus(phase="Running")),
     "bound": with_version(OLD, node_name="node-1"),
     "spec": with_version(OLD, scheduling_gates=None, priority=7),
-    "metadata": structs.replace(OLD, metadata=structs.replace(OLD.metadata, labels={"app": "x"}, resource_version="8")),
+    "another label": labelled({"app": "x"}),
+    "one label more": labelled({"app": "web", "zone": "a"}),
+    "no labels": labelled(None),
+    "one label for another": labelled({"zone": "a"}),
+    "metadata": labelled({"app": "web"}, deleted="2026-01-01T00:00:00Z"),
+    "labels and more": labelled({"app": "x"}, deleted="2026-01-01T00:00:00Z"),
 }
 
 
@@ -33,3 +43,7 @@ def test_a_patch_makes_the_new_pod_of_the_old_one(name: str) -> None:
 
 def test_a_pod_that_was_bound_is_written_with_little_more_than_its_node() -> None:
     assert len(msgspec.json.encode(patch_of(OLD, CHANGES["bound"]))) < 100
+
+
+def test_of_labels_only_those_that_differ_are_written() -> None:
+    assert patch_of(OLD, CHANGES["one label more"]) == PodPatch("p", "default", "8", {"zone": "a"})

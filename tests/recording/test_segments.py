@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from trio_sched.recording.records import Began, Decided, Ended, FirstList, Record, encode_record
+from trio_sched.recording.records import Began, Decided, Ended, FirstList, Record, encode_records
 from trio_sched.recording.segments import MAGIC, NotARecording, RecordTooLarge, SegmentReader, SegmentWriter
 
 
@@ -21,7 +21,7 @@ def write(path: Path, blocks: list[list[Record]]) -> None:
     writer = SegmentWriter.create(path)
     try:
         for block in blocks:
-            writer.write([encode_record(record) for record in block])
+            writer.write([encode_records(block)])
     finally:
         writer.close()
 
@@ -61,7 +61,7 @@ def test_a_segment_that_is_cut_at_any_byte_has_the_blocks_before_the_cut(tmp_pat
     sizes = [len(MAGIC)]
     writer = SegmentWriter.create(path)
     for block in BLOCKS:
-        writer.write([encode_record(record) for record in block])
+        writer.write([encode_records(block)])
         sizes.append(writer.size)
     writer.close()
     whole = path.read_bytes()
@@ -91,5 +91,5 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_segment_of_another_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "segment").write_bytes(b"trio-sched recording 1\n" + bytes(50))
-    with pytest.raises(NotARecording, match=r"has version 1 of the format .* reads version 2 alone; replay it with"):
+    with pytest.raises(NotARecording, match=r"has version 1 of the format .* reads version 3 alone; replay it with"):
         read(tmp_path / "segment")

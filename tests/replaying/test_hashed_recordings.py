@@ -8,7 +8,7 @@ from recorded_clusters import record
 
 from trio_sched.recording.folder import RecordingReader
 from trio_sched.recording.recording_settings import RecordingSettings
-from trio_sched.recording.records import encode_record
+from trio_sched.recording.records import encode_records
 from trio_sched.testing import (
     VirtualCluster,
     node,
@@ -60,5 +60,5 @@ def test_every_decision_is_the_same_and_no_name_is_in_it(tmp_path: Path) -> None
     assert result.is_complete
     assert result.decisions >= 11
     records = [one for _follows, found in RecordingReader(tmp_path).segments() for one in found]
-    text = b"".join(map(encode_record, records)).decode()
+    text = encode_records(records).decode()
     assert [name for name in NAMES if f'"{name}' in text and f'"{name}":' not in text] == []

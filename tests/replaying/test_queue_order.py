@@ -18,7 +18,7 @@ from trio_sched.recording.records import (
     Flushed,
     Record,
     Requeued,
-    encode_record,
+    encode_records,
 )
 from trio_sched.recording.segments import SegmentReader, SegmentWriter
 from trio_sched.replaying.report import as_lines
@@ -135,7 +135,7 @@ def test_another_order_is_shown(tmp_path: Path) -> None:
     records[first], records[second] = records[second], records[first]
     path.unlink()
     writer = SegmentWriter.create(path)
-    writer.write([encode_record(one) for one in records])
+    writer.write([encode_records(records)])
     writer.close()
     result = replayed_cluster(tmp_path)
     assert result.out_of_order == ["the queue returned pod default/p1, and would return pod default/p0"]

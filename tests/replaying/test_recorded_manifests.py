@@ -8,7 +8,7 @@ import trio
 
 from trio_sched.recording.folder import RecordingFolder
 from trio_sched.recording.object_encoder import ObjectEncoder
-from trio_sched.recording.records import Began, Existed, FirstList, Templates, encode_record
+from trio_sched.recording.records import Began, Existed, FirstList, Templates, encode_records
 from trio_sched.recording.redaction import Redaction
 from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.recorded_manifests import RecordedManifests
@@ -50,7 +50,7 @@ def test_overheads_get_runtime_classes(tmp_path: Path) -> None:
     pods = [encoder.encode("Pod", pod(f"p{number}", overhead={"cpu": f"{number // 2}"})) for number in range(4)]
     segment = folder.next_segment()
     records = [Began("run", 0.0, 0.0, "1"), Templates(encoder.templates.take_new()), FirstList(0.0, "Pod", pods)]
-    segment.write([encode_record(one) for one in (*records, Existed({}))])
+    segment.write([encode_records((*records, Existed({})))])
     segment.close()
     found = manifests_of(tmp_path)
     names = [found["Pod", f"p{number}"]["spec"]["runtimeClassName"] for number in range(4)]

@@ -153,7 +153,7 @@ def test_a_recording_of_several_segments_is_the_same_also_without_the_first(
 ) -> None:
     monkeypatch.setattr("trio_sched.recording.folder.MIN_SEGMENT_BYTES", 1)
     monkeypatch.setattr("trio_sched.recording.folder.MAX_SEGMENT_BYTES", 1)
-    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._COLLECT_SECONDS", 0.001)
 
     created = 0
 

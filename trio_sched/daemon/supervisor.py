@@ -6,7 +6,7 @@
     ├── event recorder, connections to extenders
     ├── HTTPS endpoints                       also while another process leads; first to end
     ├── watches: nodes, watched kinds, pods → event handlers → cache and queue
-    ├── queue timers, comparisons of the cache with fresh lists
+    ├── queue timers, comparisons of the cache with fresh lists, encoding of what is recorded
     ├── background tasks of plugins, unless these run on the leader only
     ├── reloads of the configuration
     ├── a shadow, in place of the recorder, the timers, the comparisons and everything below
@@ -87,6 +87,8 @@ async def _run(
         served = _serve(assembly, services, stop)
         if assembly.shadow is None:
             services.start_soon(assembly.recorder.run)
+        if assembly.decisions is not None:
+            services.start_soon(assembly.decisions.run)
         if settings.metrics.watch_event_loop:
             services.start_soon(watch_event_loop, assembly.metrics.recorder)
         if assembly.extenders is not None:

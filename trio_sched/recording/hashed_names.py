@@ -38,7 +38,7 @@ from trio_sched.recording.records import (
     Reserved,
     Templates,
     decode_records,
-    encode_record,
+    encode_records,
 )
 
 KEY_BYTES: Final = 16
@@ -126,14 +126,13 @@ class NameHasher:
         digest = blake2b(word.encode(errors="surrogatepass"), key=self._key, digest_size=_DIGEST_BYTES).digest()
         return "h" + b32encode(digest).decode().lower()
 
-    def replace(self, line: bytes) -> bytes:
-        """A record as it is written, without names.
+    def replace(self, lines: bytes) -> bytes:
+        """Records as they are written, without names.
 
         Raises:
-            MsgspecError: it is no record.
+            MsgspecError: one is no record.
         """
-        (record,) = decode_records(line)
-        return encode_record(self._without_names(record))
+        return encode_records(map(self._without_names, decode_records(lines)))
 
     def _without_names(self, record: Record) -> Record:
         match record:
@@ -187,26 +186,29 @@ class NameHasher:
     # --- objects ----------------------------------------------------------------------------------------------------
 
     def _raw(self, raw: Raw) -> Raw:
-        return Raw(encode_record(self._value(msgspec.json.decode(raw))))
+        return Raw(msgspec.json.encode(self._value(msgspec.json.decode(raw))))
 
     def _object(self, kind: str, raw: Raw) -> Raw:
         if kind == "Pod":
             number, name, namespace, uid, version, created, node, metadata, *others = msgspec.json.decode(raw)
             identity = [self.hash(name), self.hash(namespace), uid, version, created, self.hash(node)]
-            return Raw(encode_record([number, *identity, self._field("metadata", metadata), *map(self._value, others)]))
+            return Raw(
+                msgspec.json.encode([number, *identity, self._field("metadata", metadata), *map(self._value, others)])
+            )
         if kind not in _KEPT_KINDS:
             return self._raw(raw)
         fields = msgspec.json.decode(raw)
         name = fields["metadata"]["name"]
         fields = self._value(fields)
         fields["metadata"]["name"] = name
-        return Raw(encode_record(fields))
+        return Raw(msgspec.json.encode(fields))
 
     def _change(self, kind: str, how: str, raw: Raw) -> tuple[str, Raw]:
         if how == PATCHED:
-            name, namespace, version, metadata, spec, node, status = msgspec.json.decode(raw)
-            identity = [self.hash(name), self.hash(namespace), version, self._field("metadata", metadata)]
-            return how, Raw(encode_record([*identity, self._value(spec), self.hash(node), self._value(status)]))
+            name, namespace, version, labels, metadata, spec, node, status = msgspec.json.decode(raw)
+            identity = [self.hash(name), self.hash(namespace), version, self._field("labels", labels)]
+            parts = [self._field("metadata", metadata), self._value(spec), self.hash(node), self._value(status)]
+            return how, Raw(msgspec.json.encode([*identity, *parts]))
         if how == "DELETED" and kind == "Pod":  # its identity, no pod of a template
             return how, self._raw(raw)
         return how, self._object(kind, raw)

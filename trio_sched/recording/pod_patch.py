@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct, structs
 
 from trio_sched.objects.metadata import ObjectMeta
@@ -14,6 +16,8 @@ class PodPatch(Struct, frozen=True, gc=False, array_like=True):
     name: str = ""
     namespace: str = ""
     version: str = ""
+    labels: Mapping[str, str] | None = None
+    """Labels that it did not have, or with other values, if nothing else of *metadata* has changed."""
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None
     node: str = ""
@@ -25,24 +29,36 @@ def patch_of(old: Pod, new: Pod) -> PodPatch:
     """What makes *new* of *old*; parts that are one object in both have not changed, and most of them are."""
     was, metadata, spec = old.metadata, new.metadata, new.spec
     version = metadata.resource_version
-    changed_metadata = changed_spec = None
+    labels = changed_metadata = changed_spec = None
     node = ""
     if structs.replace(was, resource_version=version) != metadata:
-        changed_metadata = metadata
+        labels = _added(was, metadata)
+        if labels is None:
+            changed_metadata = metadata
     if spec is not old.spec and spec != old.spec:
         if spec.node_name and structs.replace(old.spec, node_name=spec.node_name) == spec:
             node = spec.node_name
         else:
             changed_spec = spec
     status = new.status if new.status is not old.status and new.status != old.status else None
-    return PodPatch(was.name, was.namespace, version, changed_metadata, changed_spec, node, status)
+    return PodPatch(was.name, was.namespace, version, labels, changed_metadata, changed_spec, node, status)
+
+
+def _added(old: ObjectMeta, new: ObjectMeta) -> Mapping[str, str] | None:
+    """The labels of *new* that differ; None if more than these has changed: an API server adds some on binding."""
+    was, labels = old.labels or {}, new.labels or {}
+    if structs.replace(old, resource_version=new.resource_version, labels=new.labels) != new or was.keys() - labels:
+        return None
+    return {name: text for name, text in labels.items() if was.get(name) != text}
 
 
 def patched(old: Pod, patch: PodPatch) -> Pod:
     """*old* with *patch*."""
     metadata, spec = patch.metadata, patch.spec
     if metadata is None:
-        metadata = structs.replace(old.metadata, resource_version=patch.version)
+        metadata, labels = old.metadata, patch.labels
+        labels = {**(metadata.labels or {}), **labels} if labels else metadata.labels
+        metadata = structs.replace(metadata, resource_version=patch.version, labels=labels)
     if spec is None:
         spec = structs.replace(old.spec, node_name=patch.node) if patch.node else old.spec
     return Pod(metadata, spec, old.status if patch.status is None else patch.status)

@@ -255,5 +255,6 @@ Record = (
 )
 
 # JSON, because MessagePack has no integers of more than 64 bits, which objects may have and random generators give.
-encode_record: Final = msgspec.json.Encoder().encode
+encode_records: Final = msgspec.json.Encoder().encode_lines
+"""Each as a line with its end."""
 decode_records: Final[Any] = msgspec.json.Decoder(Record).decode_lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,7 +19,7 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.recording.records import Record, decode_records
 
 _KIND: Final = b"trio-sched recording "
-MAGIC: Final = _KIND + b"2\n"
+MAGIC: Final = _KIND + b"3\n"
 """Of this version alone: a segment of another one is refused."""
 _HEAD: Final = struct.Struct(">II")
 """The length of the compressed block, and its CRC-32."""
@@ -61,15 +61,16 @@ class SegmentWriter:
         writer._write(MAGIC)
         return writer
 
-    def write(self, lines: Sequence[bytes]) -> None:
-        """Write records, each as its line of JSON, as one block.
+    def write(self, records: Iterable[bytes]) -> None:
+        """Write records, as `encode_records` makes them, as one block.
 
         Raises:
             RecordTooLarge: one alone would be no block that is read.
             OSError: the disk is full, for instance.
         """
-        text = b"\n".join(lines)
+        text = b"".join(records)
         if len(text) > MAX_BLOCK_BYTES:
+            lines = text.splitlines(keepends=True)
             if len(lines) == 1:
                 raise RecordTooLarge(f"a record would take {len(text)} bytes")
             middle = len(lines) // 2

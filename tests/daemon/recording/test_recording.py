@@ -1,5 +1,6 @@
 """Recording a scheduler: what is written, and that scheduling goes on whatever becomes of the disk."""
 
+import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,11 +9,23 @@ import pytest
 import trio
 
 from trio_sched.daemon.recording.decision_recorder import CannotRecord, DecisionRecorder
-from trio_sched.daemon.recording.notes import Batch
+from trio_sched.daemon.recording.notes import Batch, SegmentBegins
+from trio_sched.daemon.recording.recording_thread import PART, RecordingThread
 from trio_sched.objects.changes import Change, Changes, Listed
-from trio_sched.recording.folder import RecordingReader, segment_paths
+from trio_sched.recording.folder import RecordingFolder, RecordingReader, segment_paths
 from trio_sched.recording.recording_settings import RecordingSettings
-from trio_sched.recording.records import Changed, Decided, Ended, FirstList, Forgotten, Missed, Record, Requeued
+from trio_sched.recording.records import (
+    Changed,
+    Decided,
+    Ended,
+    FirstList,
+    Forgotten,
+    Missed,
+    Record,
+    Requeued,
+    encode_records,
+)
+from trio_sched.recording.redaction import Redaction
 from trio_sched.simulator import jumping_clock
 from trio_sched.testing import node, pod, virtual_cluster
 
@@ -66,7 +79,7 @@ def test_scheduling_goes_on_when_the_recording_cannot_be_written(
 ) -> None:
     monkeypatch.setattr("trio_sched.recording.folder.MIN_SEGMENT_BYTES", 1)
     monkeypatch.setattr("trio_sched.recording.folder.MAX_SEGMENT_BYTES", 1)
-    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._COLLECT_SECONDS", 0.001)
     folder = tmp_path / "recording"
 
     async def run() -> None:
@@ -87,6 +100,19 @@ def test_scheduling_goes_on_when_the_recording_cannot_be_written(
     assert caplog.messages.count(ENDED) == 1
 
 
+def test_the_thread_sleeps_while_there_is_nothing_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_sched.daemon.recording.recording_thread._COLLECT_SECONDS", 0)
+    thread = RecordingThread(folder=RecordingFolder(tmp_path, 1 << 20), redaction=Redaction())
+    thread.begin(SegmentBegins(now=0.0, posix_seconds=0.0, configured=None))
+    for number in range(100):
+        thread.put(encode_records([Forgotten(float(number), "uid")]))
+        while thread.notes or not thread.is_waiting:  # another thread is at work
+            time.sleep(0.0001)
+        assert thread.problem is None
+    thread.close(100.0, timeout_seconds=10)
+    assert [record.now for record in read(tmp_path) if isinstance(record, Forgotten)] == list(range(100))
+
+
 async def test_what_the_thread_is_too_slow_for_is_counted(tmp_path: Path) -> None:
     slow = recorder(tmp_path, max_notes=0)
     with slow.running():
@@ -102,9 +128,9 @@ async def test_what_waits_for_the_thread_is_bounded_in_bytes(tmp_path: Path, mon
     monkeypatch.setattr("trio_sched.daemon.recording.decision_recorder.MAX_NOTED_BYTES", 100)
     slow = recorder(tmp_path)
     with slow.running():
-        for number in range(20):
+        for number in range(200):
             slow.note(Forgotten(float(number), "uid"))
-        assert 10 < slow.left_out < 20
+    assert slow.left_out == 200 - PART
     assert slow.waiting_bytes == 0  # what was left out does not count as waiting for ever
 
 

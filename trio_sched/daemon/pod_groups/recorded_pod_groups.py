@@ -47,7 +47,7 @@ class RecordedPodGroups(SchedulePodGroups):
                     start,
                     scheduler.rng.take(),
                     is_undisturbed,
-                    [] if extenders is None else extenders.asked,
+                    [] if extenders is None else list(extenders.asked),
                     victims,
                 )
             )

@@ -29,14 +29,14 @@ from trio_sched.recording.records import (
     OnNodes,
     Record,
     Templates,
-    encode_record,
+    encode_records,
 )
 from trio_sched.recording.redaction import Redaction
 from trio_sched.recording.segments import SegmentWriter
 from trio_sched.recording.unread_changes import UnreadChanges
 
-_POLL_SECONDS: Final = 0.25
-"""How often the thread looks for notes: each time costs as much as some changes, and a crash loses what came since."""
+_COLLECT_SECONDS: Final = 0.25
+"""So long notes are collected: each time costs as much as some changes, and a crash loses what came since."""
 _BLOCK_BYTES: Final = 1 << 16
 """From this size on a block is written."""
 PART: Final = 64
@@ -56,17 +56,19 @@ class RecordingThread:
     Attributes:
         wants_segment: set by the thread when the segment is large enough; whoever appends a `SegmentBegins` resets it.
         taken_bytes: how many bytes of notes are written.
+        is_waiting: whether it sleeps until there is a note: looking again and again costs more than most changes.
         problem: why it has ended before it was closed; None as long as it has not.
     """
 
-    notes: deque[Note]
-    """The event loop appends, the thread takes; both are single steps of a deque."""
     folder: RecordingFolder
     redaction: Redaction
     hasher: NameHasher | None = None
     """Replaces names; None: they are written."""
+    notes: deque[Note] = field(factory=deque, init=False)
+    """The event loop puts, the thread takes; both are single steps of a deque."""
     wants_segment: bool = field(default=False, init=False)
     taken_bytes: int = field(default=0, init=False)
+    is_waiting: bool = field(default=False, init=False)
     problem: str | None = field(default=None, init=False)
     _has_asked: bool = field(default=False, init=False)
     """Whether another segment was wanted since this one began."""
@@ -77,6 +79,7 @@ class RecordingThread:
     _encoder: ObjectEncoder = field(init=False)
     _lines: list[bytes] = field(factory=list, init=False)
     """The records of the next block."""
+    _noted: threading.Event = field(factory=threading.Event, init=False)
     _closing: threading.Event = field(factory=threading.Event, init=False)
     _ends_at: float = field(default=0.0, init=False)
     _thread: threading.Thread = field(init=False)
@@ -92,17 +95,25 @@ class RecordingThread:
         self._thread = threading.Thread(target=self._run, name="recording of decisions", daemon=True)
         self._thread.start()
 
+    def put(self, note: Note) -> None:
+        """Have *note* written; the event loop calls this."""
+        self.notes.append(note)
+        if self.is_waiting:
+            self.is_waiting = False
+            self._noted.set()
+
     def close(self, now: float, timeout_seconds: float) -> None:
         """Wait until everything is written, but not for ever."""
         self._ends_at = now
         self._closing.set()
+        self._noted.set()
         self._thread.join(timeout_seconds)
         if self._thread.is_alive():
             self.problem = f"the end could not be written within {timeout_seconds:.0f} s"
 
     def _run(self) -> None:
         try:
-            while not self._closing.wait(_POLL_SECONDS):
+            while self._wait_for_notes():
                 self._drain()
             self._drain()
             self._end_segment(self._ends_at)
@@ -110,6 +121,15 @@ class RecordingThread:
             self.problem = error.strerror or str(error)
         except Exception as error:  # whatever is wrong here, scheduling goes on
             self.problem = describe_error(error)
+
+    def _wait_for_notes(self) -> bool:
+        """Wait until there are notes, and some more if there are; returns False once this is being closed."""
+        self._noted.clear()
+        self.is_waiting = True
+        if not (self.notes or self._closing.is_set()):  # what comes from now on sets the event
+            self._noted.wait()
+        self.is_waiting = False
+        return not self._closing.wait(_COLLECT_SECONDS)
 
     def _drain(self) -> None:
         """Write the notes that there are."""
@@ -137,7 +157,7 @@ class RecordingThread:
             self.wants_segment = self._has_asked = True
 
     def _add(self, record: Record) -> None:
-        self._lines.append(encode_record(record))
+        self._lines.append(encode_records((record,)))
 
     def _write(self) -> None:
         """Write the records that there are as a block."""
