@@ -1,6 +1,6 @@
-"""The binds of one attempt of a gang, or of a tree of gangs: none begins before each pod is ready or has failed.
+"""Binds the pods of a gang, or of a tree of gangs, together, or rejects those that wait on permit: too few are left.
 
-Then all are bound of which enough are left: for their gang, and of gangs for the tree.
+No bind begins before each pod of the attempt is ready or has failed.
 
 Before the first bind, the place of each pod is written into its status as a nomination. If this process ends between
 two binds, the next leader knows the places of the pods that are left, and other pods leave these free.

@@ -1,7 +1,7 @@
-"""The lease of leader election, held by all replicas that share the work: nobody else schedules meanwhile.
+"""Which replicas that share the work are alive: the lease of leader election, which they hold together, says it.
 
-Its holder is called after the number of shards, so replicas with another number wait like any other scheduler. Its
-annotations say which replicas are alive, and since when a shard must be fenced.
+Its holder is called after the number of shards, so replicas with another number wait like any other scheduler, and so
+does everybody else who schedules. Its annotations say who is alive, and since when a shard must be fenced.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class SchedulingQueue:
         return ()
 
     def sizes(self) -> dict[str, int]:
-        """How many pods are in each part of the queue, by the labels of kube-scheduler's metric ``pending_pods``."""
+        """The gauge ``pending_pods``: how many pods are in each part of the queue, by the labels of kube-scheduler."""
         gated = len(self.gated())
         return {
             "active": len(self.active) + len(self.set_aside),
