@@ -236,6 +236,9 @@ def _remedies(data: Json, layout: Layout) -> Iterator[str]:
         yield ""
         tried: Sequence[str] = data["tried"]
         yield from layout.wrapped(f"Nothing that was tried lets it run: {some_names(tried, _MAX_TRIED)}")
+    elif data["cause"] is not None and not data["cause"]["fitsNow"]:
+        yield ""
+        yield "No change is known that would let it run."
     if not data["triedAll"]:
         yield "There was more to try than is tried for one pod."
 

@@ -146,7 +146,7 @@ async def test_nothing_of_a_pod_is_kept_but_what_its_event_says(
     failed, victim = (pod(name, annotations={"large": f"{name} " * 1000}) for name in ("failed", "victim"))
     for _ in range(3):
         fail(recorder, failed, "y" * 100_000)
-        recorder.record(preempted(victim, "pod u-1", "mine", "n"))
+        recorder.record(preempted(victim, "n", kind="pod", uid="u-1", profile="mine"))
     await wait_all_tasks_blocked()
     found = [held.value for held in reachable({"recorder": recorder})]
     assert sum(isinstance(one, Event) for one in found) >= 2

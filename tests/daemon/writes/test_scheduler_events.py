@@ -43,14 +43,18 @@ def test_events_about_a_pod_read_as_those_of_kube_scheduler(event: PodEvent, exp
     ],
 )
 def test_the_event_of_a_victim_is_reported_by_the_profile_of_the_preemptor(before_binding: bool, note: str) -> None:
-    event = preempted(POD, "pod u-1", "mine", "n", before_binding=before_binding)
+    event = preempted(POD, "n", kind="pod", uid="u-1", profile="mine", before_binding=before_binding)
     assert event.pod is POD
     assert as_text(event) == ("Normal", "Preempted", "Preempting", note, "mine")
 
 
 def test_only_scheduled_events_cannot_repeat() -> None:
     assert scheduled(POD, "n").once
-    repeatable = [failed_scheduling(POD, ""), skipped_deleting(POD), preempted(POD, "pod u-1", "mine", "n")]
+    repeatable = [
+        failed_scheduling(POD, ""),
+        skipped_deleting(POD),
+        preempted(POD, "n", kind="pod", uid="u-1", profile="mine"),
+    ]
     assert not any(event.once for event in repeatable)
 
 

@@ -12,6 +12,7 @@ from trio_sched.engine.hooks.measurements import POINT_BUCKETS
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 
 ATTEMPT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
+"""The buckets of attempts, and of other histograms with the same ones; the others are below."""
 EXECUTION_BUCKETS: Final = exponential_buckets(0.001, 2, 16)
 SLI_BUCKETS: Final = exponential_buckets(0.01, 2, 20)
 REVIEW_BUCKETS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)

@@ -364,5 +364,11 @@ def disruption_message(preemptor: Preemptor) -> str:
 
 
 def _event(victim: Pod, preemptor: Preemptor, preemption: _Preemption, *, before_binding: bool = False) -> PodEvent:
-    by = f"{preemptor.kind} {preemptor.uid}"
-    return preempted(victim, by, preemptor.scheduler_name, preemption.node_name, before_binding=before_binding)
+    return preempted(
+        victim,
+        preemption.node_name,
+        kind=preemptor.kind,
+        uid=preemptor.uid,
+        profile=preemptor.scheduler_name,
+        before_binding=before_binding,
+    )

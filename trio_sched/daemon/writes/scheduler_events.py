@@ -99,14 +99,17 @@ def skipped_deleting(pod: Pod) -> PodEvent:
     return failed_scheduling(pod, f"skip schedule deleting pod: {pod.key}")
 
 
-def preempted(victim: Pod, by: str, profile: str, node_name: str, *, before_binding: bool = False) -> PodEvent:
+def preempted(
+    victim: Pod, node_name: str, *, kind: str, uid: str, profile: str, before_binding: bool = False
+) -> PodEvent:
     """*victim* was evicted to make room.
 
     Args:
         victim: the pod.
-        by: kind and UID of what there was to make room for.
-        profile: the profile that schedules it.
-        node_name: the node of *victim*.
+        node_name: its node.
+        kind: of the preemptor, ``pod`` or ``podgroup``.
+        uid: of the preemptor.
+        profile: the profile that schedules the preemptor.
         before_binding: whether *victim* was not bound yet.
     """
     where = " (in kube-scheduler memory)." if before_binding else ""
@@ -115,7 +118,7 @@ def preempted(victim: Pod, by: str, profile: str, node_name: str, *, before_bind
         type="Normal",
         reason="Preempted",
         action="Preempting",
-        note=f"Preempted by {by} on node {node_name}{where}",
+        note=f"Preempted by {kind} {uid} on node {node_name}{where}",
         reporting_controller=profile,
     )
 

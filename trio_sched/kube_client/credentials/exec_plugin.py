@@ -1,4 +1,4 @@
-"""Credentials from a program: the ``client.authentication.k8s.io`` protocol."""
+"""Credentials of an exec plugin, a program: run again when they expire, or when a 401 has refused them."""
 
 import json
 import logging
@@ -79,7 +79,7 @@ class ExecPlugin:
             self._credential = None
 
     async def refused(self, used: ExecCredential) -> ExecCredential:
-        """Handle that the server refused *used*: run the program again, unless another request already did."""
+        """Handle the 401 to *used*: run the program again, unless another request already did."""
         async with self._lock:
             if self._credential is used or self._credential is None:
                 self._credential = await self._run()

@@ -1,4 +1,4 @@
-"""What a family of metrics is: name, type, labels, buckets, help; as documented and as exposed."""
+"""What a family of metrics is: name, type, labels, help; as documented and as exposed."""
 
 from __future__ import annotations
 
