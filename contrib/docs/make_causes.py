@@ -60,6 +60,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
     "Volumes": {
         "ClaimNotFound": "The persistent volume claim does not exist in the namespace of the pod.",
         "ClaimUnbound": "The claim needs a volume before the pod is scheduled, and has none.",
+        "ClaimOfAnother": "The claim of an ephemeral volume was there before, and belongs to another pod or to nobody.",
         "ClaimIsBeingDeleted": "The claim is being deleted.",
         "ClaimLost": "The claim was bound to a volume that is gone.",
         "ClaimInUse": "The claim is ReadWriteOncePod, and another pod uses it.",
@@ -76,6 +77,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "ResourceClaimIsBeingDeleted": "The resource claim is being deleted.",
         "ResourceClaimElsewhere": "The devices that the claim has can be used on other nodes only.",
         "DeviceClassNotFound": "The device class that the claim names does not exist.",
+        "NoSuchDevices": "The nodes never have a device that the claim could get; others have some.",
         "NoDevices": "The nodes have too few free devices that the class and the selectors of the claim take.",
     },
     "The pod itself": {

@@ -31,16 +31,24 @@ def pod(
     limits = {key: value for key, value in (requests or {}).items() if "/" in key}
     if limits:
         container["resources"]["limits"] = limits
-    container |= spec.pop("container", {})
+    more = spec.pop("container", {})
+    container |= {**more, "resources": {**container["resources"], **more.get("resources", {})}}
     metadata: Json = {"name": name, "namespace": NAMESPACE, "labels": labels or {"app": name}}
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **({"nodeName": on} if on else {}), **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def claim(
-    name: str, *, size: str = "1Gi", of_class: str | None = None, modes: Sequence[str] = ("ReadWriteOnce",)
+    name: str,
+    *,
+    size: str = "1Gi",
+    of_class: str | None = None,
+    modes: Sequence[str] = ("ReadWriteOnce",),
+    of_volume: str = "",
 ) -> Json:
     spec: Json = {"accessModes": list(modes), "resources": {"requests": {"storage": size}}}
+    if of_volume:
+        spec["volumeName"] = of_volume
     if of_class is not None:
         spec["storageClassName"] = of_class
     metadata = {"name": name, "namespace": NAMESPACE}
@@ -55,23 +63,53 @@ def bound_claim(name: str, volume: str, **more: Any) -> Json:
     return made
 
 
-def volume(name: str, of_claim: str, *, zones: Sequence[str] = (), mode: str = "ReadWriteOnce") -> Json:
+def volume(
+    name: str,
+    of_claim: str = "",
+    *,
+    zones: Sequence[str] = (),
+    mode: str = "ReadWriteOnce",
+    of_class: str = "fast",
+    size: str = "1Gi",
+) -> Json:
     spec: Json = {
-        "capacity": {"storage": "1Gi"},
+        "capacity": {"storage": size},
         "accessModes": [mode],
         "csi": {"driver": "disk.test", "volumeHandle": name},
-        "storageClassName": "fast",
-        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": NAMESPACE, "name": of_claim},
+        "storageClassName": of_class,
     }
+    status = {"phase": "Bound" if of_claim else "Available"}
+    if of_claim:
+        reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": NAMESPACE, "name": of_claim}
+        spec["claimRef"] = reference
     if zones:
         terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+    head = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}}
+    return {**head, "spec": spec, "status": status}
+
+
+def released(one: Json) -> Json:
+    """A volume whose claim is gone."""
+    claimed = {**one["spec"]["claimRef"], "uid": "gone"}
+    return {**one, "spec": {**one["spec"], "claimRef": claimed}, "status": {"phase": "Released"}}
 
 
 def storage_class(name: str, provisioner: str = "disk.test", mode: str = "WaitForFirstConsumer", **more: Any) -> Json:
     head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
     return {**head, "provisioner": provisioner, "volumeBindingMode": mode, **more}
+
+
+def csi_driver(name: str) -> Json:
+    """A driver that says how much storage it has."""
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}}
+    return {**head, "spec": {"storageCapacity": True}}
+
+
+def storage_capacity(name: str, of_class: str, zone: str, size: str) -> Json:
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity"}
+    metadata, labels = {"name": name, "namespace": NAMESPACE}, {"matchLabels": {ZONE: zone}}
+    return {**head, "metadata": metadata, "storageClassName": of_class, "capacity": size, "nodeTopology": labels}
 
 
 def csi_node(name: str, driver: str, count: int) -> Json:
@@ -95,13 +133,31 @@ def devices(on: str, *names: str, taints: Sequence[Json] = ()) -> Json:
     return {**head, "spec": {"driver": "gpu.test", "nodeName": on, "pool": pool, "devices": listed}}
 
 
-def device_claim(name: str, of_class: str = "gpu", *, count: int = 1, selector: str = "") -> Json:
+def device_claim(
+    name: str,
+    of_class: str = "gpu",
+    *,
+    count: int = 1,
+    selector: str = "",
+    same: str = "",
+    alternatives: Sequence[tuple[str, int]] = (),
+) -> Json:
     exact: Json = {"deviceClassName": of_class, "count": count, "allocationMode": "ExactCount"}
     if selector:
         exact["selectors"] = [{"cel": {"expression": selector}}]
     head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
     metadata = {"name": name, "namespace": NAMESPACE}
-    return {**head, "metadata": metadata, "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exact}]}}}
+    request: Json = {"name": "gpu", "exactly": exact}
+    if alternatives:
+        listed = [
+            {"name": f"of-{one}", "deviceClassName": one, "count": number, "allocationMode": "ExactCount"}
+            for one, number in alternatives
+        ]
+        request = {"name": "gpu", "firstAvailable": listed}
+    devices: Json = {"requests": [request]}
+    if same:
+        devices["constraints"] = [{"requests": ["gpu"], "matchAttribute": same}]
+    return {**head, "metadata": metadata, "spec": {"devices": devices}}
 
 
 def wants_devices(name: str) -> Json:

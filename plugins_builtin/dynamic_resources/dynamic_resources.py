@@ -356,7 +356,7 @@ class DynamicResources:
     @hookimpl
     def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
         """Each claim that cannot be used or allocated, each device class that does not exist."""
-        from plugins_builtin.dynamic_resources import device_clauses  # only explaining needs it
+        from plugins_builtin.dynamic_resources import device_clauses, matching_devices  # only explaining needs them
 
         known = self._known_claims
         yield from device_clauses.missing_claims(pod, known, self._handle)
@@ -364,7 +364,7 @@ class DynamicResources:
             claims = claims_of(pod, known, of_group=self._for_groups)
         except ClaimNotReady:
             return
-        devices = device_clauses.Devices(
+        devices = matching_devices.Devices(
             handle=self._handle,
             nodes=nodes,
             matches=self._filter.selectors.matches,
@@ -380,7 +380,11 @@ class DynamicResources:
             if claim.status.allocation is not None:
                 yield device_clauses.allocated_clause(nodes, claim, fails)
             else:
-                yield device_clauses.unallocated_clause(devices, known, claim, fails)
+                yield from device_clauses.unallocated_clauses(devices, known, claim, fails)
+        for resource, count in self._extended_amounts(pod).items() if self._may_use_extended_resources(pod) else ():
+            name = self._classes.class_of(resource)
+            if name is not None:
+                yield device_clauses.extended_clause(devices, known, pod, resource, count, name)
 
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:

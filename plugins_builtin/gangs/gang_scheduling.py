@@ -26,16 +26,19 @@ from trio_sched.plugin_api import (
     Resource,
     Status,
     Wait,
+    edit_pod,
     failure,
     hookimpl,
+    nearest_name,
     not_yet,
     on,
     quote,
+    replace_fields,
     unresolvable,
     unschedulable,
 )
 from trio_sched.plugin_api.behaviour import Behaviour
-from trio_sched.plugin_api.clauses import smaller_gang
+from trio_sched.plugin_api.clauses import new_pod_group, smaller_gang
 from trio_sched.plugin_api.features import Features
 from trio_sched.plugin_api.pod_groups import workload_and_group
 
@@ -149,7 +152,7 @@ class GangScheduling:
             return
         name, group = found
         if group is None:
-            yield _missing_group(pod.namespace, name)
+            yield self._missing_group(pod, name)
             return
         count = self._pod_count(group)
         if group.min_count is not None and count < group.min_count:
@@ -165,6 +168,21 @@ class GangScheduling:
                 yield Clause(reason="TreeNotWhole", title=f"tree of the pod group {name}", cause=tree.message)
             else:
                 yield from self._missing_in(tree)
+
+    def _missing_group(self, pod: Pod, name: str) -> Clause:
+        namespace = pod.namespace
+        workload, group = workload_and_group(name)
+        if workload:
+            text = f"there is no workload {workload} with a pod group {group} in namespace {namespace}"
+            return Clause(reason="WorkloadNotFound", title=f"workload {workload}", cause=text)
+        near = nearest_name(name, [one.name for one in self._handle.objects("PodGroup") if one.namespace == namespace])
+        text = f"there is no pod group {name} in namespace {namespace}" + (f"; there is {near}" if near else "")
+        changes = [new_pod_group(namespace, name)]
+        if near:
+            edit = edit_pod(pod, partial(_in_group, name=near))
+            changes.insert(0, Change(title=f"pod group {near}", edits=(edit,), corrects=True))
+        title = f"pod group {name}"
+        return Clause(reason="PodGroupNotFound", title=title, cause=text, changes=lambda _nodes: changes)
 
     def _missing_in(self, tree: PodGroupTree) -> Iterator[Clause]:
         """What a composite group at the top of *tree* lacks of child groups with enough pods."""
@@ -232,6 +250,12 @@ class GangScheduling:
         return tree if isinstance(tree, PodGroupTree) else None
 
 
+def _in_group(pod: Pod, name: str) -> Pod:
+    assert pod.spec.scheduling_group is not None
+    group = replace_fields(pod.spec.scheduling_group, pod_group_name=name)
+    return replace_fields(pod, spec=replace_fields(pod.spec, scheduling_group=group))
+
+
 def _needed(group: PodGroup | CompositePodGroup) -> int:
     """How many pods, or child groups, a group needs."""
     return (group.min_group_count if isinstance(group, CompositePodGroup) else group.min_count) or 1
@@ -240,12 +264,3 @@ def _needed(group: PodGroup | CompositePodGroup) -> int:
 def _has(tree: PodGroupTree, group: CompositePodGroup) -> bool:
     """Whether *group* is in *tree*."""
     return tree.group.metadata.uid == group.metadata.uid or any(_has(child, group) for child in tree.children)
-
-
-def _missing_group(namespace: str, name: str) -> Clause:
-    workload, group = workload_and_group(name)
-    if not workload:
-        text = f"there is no pod group {name} in namespace {namespace}"
-        return Clause(reason="PodGroupNotFound", title=f"pod group {name}", cause=text)
-    text = f"there is no workload {workload} with a pod group {group} in namespace {namespace}"
-    return Clause(reason="WorkloadNotFound", title=f"workload {workload}", cause=text)

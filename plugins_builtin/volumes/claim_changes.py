@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from plugins_builtin.volumes.volumes import (
@@ -10,6 +11,8 @@ from plugins_builtin.volumes.volumes import (
     NO_PROVISIONER,
     STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
+    capacity_nano,
+    limit_nano,
     requested_nano,
     whole_bytes,
 )
@@ -17,15 +20,20 @@ from trio_sched.plugin_api import (
     Change,
     ClaimReference,
     CsiPersistentVolumeSource,
+    CSIStorageCapacity,
     Edit,
     Handle,
     ObjectMeta,
+    OwnerReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
     Pod,
+    SelectorError,
     StorageClass,
     Volume,
+    amount_text,
+    compile_selector,
     delete_pod,
     edit_pod,
     quantity_text,
@@ -35,6 +43,8 @@ from trio_sched.plugin_api import (
 
 _CLAIM: Final = "PersistentVolumeClaim"
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_MAX_VOLUMES: Final = 3
+"""Volumes that a claim is fitted to."""
 MAX_USERS: Final = 5
 """Pods that one change deletes at most."""
 
@@ -95,6 +105,13 @@ def with_new_class(handle: Handle, name: str) -> Iterator[Change]:
     )
 
 
+def without_volume(claim: PersistentVolumeClaim) -> Change:
+    """*claim* made again without the volume that it names, and does not have."""
+    return Change(
+        title=f"recreate the claim {claim.name} without volumeName", edits=with_class(claim, claim.storage_class).edits
+    )
+
+
 def with_class(claim: PersistentVolumeClaim, name: str) -> Change:
     """*claim* made again with the class *name*, which cannot be changed."""
     spec = replace_fields(claim.spec, storage_class_name=name, volume_name="")
@@ -107,6 +124,111 @@ def with_class(claim: PersistentVolumeClaim, name: str) -> Change:
         kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, recreate=True
     )
     return Change(title=f"recreate the claim {claim.name} with class {name}", edits=(edit,))
+
+
+def as_available(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
+    """*claim*, which has no volume, made again as it would get one of those that its class has, or can make."""
+    for volume in released_volumes(handle, claim)[:_MAX_VOLUMES]:
+        edit = partial(Edit, kind="PersistentVolume", name=volume.name)
+        yield Change(
+            title=f"free the volume {volume.name}",
+            edits=(edit(apply=_without_claim), edit(apply=_available, is_consequence=True)),
+            note="the pod gets what is on it",
+        )
+    if not _is_provisioned(handle, claim):
+        for volume in free_volumes(handle, claim)[:_MAX_VOLUMES]:
+            fields: dict[str, Any] = {}
+            if capacity_nano(volume) < requested_nano(claim):
+                fields["size"] = quantity_text(STORAGE, capacity_nano(volume) // 10**9)
+            if not set(claim.spec.access_modes or ()) <= set(volume.spec.access_modes or ()):
+                fields["access_modes"] = volume.spec.access_modes
+            if not _is_selected(claim, volume):
+                fields["selector"] = None
+            if fields:
+                yield _changed(claim, **fields)
+    most = _most_provisioned(handle, claim)
+    if most is not None and 0 < most[0] < requested_nano(claim):
+        yield _changed(claim, size=quantity_text(STORAGE, most[0] // 10**9))
+
+
+def _changed(claim: PersistentVolumeClaim, size: str = "", **fields: Any) -> Change:
+    """*claim* made again with another *size* and other *fields* of its spec."""
+    what = [size] if size else []
+    if size:
+        requests = {**(claim.spec.resources.requests or {}), STORAGE: size}
+        fields["resources"] = replace_fields(claim.spec.resources, requests=requests)
+    what += [", ".join(fields["access_modes"])] if "access_modes" in fields else []
+    titles = ([f"with {' and '.join(what)}"] if what else []) + (["without selector"] if "selector" in fields else [])
+    spec = replace_fields(claim.spec, **fields)
+    edit = Edit(
+        kind=_CLAIM,
+        name=claim.name,
+        namespace=claim.metadata.namespace,
+        apply=lambda one: replace_fields(one, spec=spec),
+        recreate=True,
+    )
+    return Change(title=f"recreate the claim {claim.name} {', '.join(titles)}", edits=(edit,))
+
+
+def _is_selected(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Whether the selector of *claim*, if it has one, selects *volume*."""
+    try:
+        return claim.spec.selector is None or compile_selector(claim.spec.selector).matches(
+            volume.metadata.labels or {}
+        )
+    except SelectorError:
+        return False
+
+
+def _is_provisioned(handle: Handle, claim: PersistentVolumeClaim) -> bool:
+    found = class_of(handle, claim)
+    return found is not None and found.provisioner not in ("", NO_PROVISIONER)
+
+
+def free_volumes(handle: Handle, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+    """The volumes of the class of *claim* that no claim has, the largest first."""
+    free = [
+        one
+        for one in handle.objects("PersistentVolume")
+        if one.storage_class == claim.storage_class and one.spec.claim_ref is None
+    ]
+    return sorted(free, key=lambda one: (-capacity_nano(one), one.name))
+
+
+def released_volumes(handle: Handle, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+    """The volumes of the class of *claim* that are kept for a claim that is gone."""
+    return [
+        one
+        for one in handle.objects("PersistentVolume")
+        if one.storage_class == claim.storage_class and one.status.phase == "Released"
+    ]
+
+
+def _without_claim(volume: PersistentVolume) -> PersistentVolume:
+    return replace_fields(volume, spec=replace_fields(volume.spec, claim_ref=None))
+
+
+def _available(volume: PersistentVolume) -> PersistentVolume:
+    return replace_fields(volume, status=replace_fields(volume.status, phase="Available"))
+
+
+def most_text(handle: Handle, claim: PersistentVolumeClaim) -> str:
+    """How much the largest volume may have that the class of *claim* can make, and where; empty if that is enough."""
+    most = _most_provisioned(handle, claim)
+    if most is None or most[0] >= requested_nano(claim):
+        return ""
+    return f"{amount_text(STORAGE, whole_bytes(most[0]))} ({most[1]})"
+
+
+def _most_provisioned(handle: Handle, claim: PersistentVolumeClaim) -> tuple[int, str] | None:
+    """The largest volume that can be made, in nano bytes, and the labels of the nodes; None if that is not known."""
+    pools = [one for one in handle.objects("CSIStorageCapacity") if one.storage_class_name == claim.storage_class]
+    return max(((limit_nano(one) or 0, _where(one)) for one in pools), default=None)
+
+
+def _where(pool: CSIStorageCapacity) -> str:
+    labels = (pool.node_topology.match_labels or {}) if pool.node_topology is not None else {}
+    return ", ".join(f"{name}={text}" for name, text in labels.items()) or "everywhere"
 
 
 def with_volume(handle: Handle, claim: PersistentVolumeClaim, name: str) -> Iterator[Change]:
@@ -158,10 +280,14 @@ def with_new_claim(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Cha
     found = class_of(handle, claim)
     usable = [one.metadata.name for one in classes_with_provisioner(handle)]
     own = found is not None and found.metadata.name in usable
+    title, note = f"a new, empty claim {claim.name}", f"the data stays on the volume {claim.spec.volume_name}"
     for name in [claim.storage_class] if own else usable[:1]:
-        change = with_class(claim, name)
-        note = f"the data stays on the volume {claim.spec.volume_name}"
-        yield Change(title=f"a new, empty claim {claim.name}", edits=change.edits, note=note)
+        yield Change(title=title, edits=with_class(claim, name).edits, note=note)
+    if not own and not usable:
+        recreated = Change(title=title, edits=with_class(claim, claim.storage_class).edits, note=note)
+        metadata = replace_fields(claim.metadata, uid="")
+        for made in with_volume(handle, replace_fields(claim, metadata=metadata), f"{claim.name}-volume"):
+            yield recreated & made
 
 
 def once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator[Change]:
@@ -176,6 +302,19 @@ def once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator
     names = f"delete {some_names([one.key for one in users])} and make" if users else "make"
     title = f"{names} a new, empty claim {claim.name} once the old one is gone"
     yield Change(title=title, edits=(*map(delete_pod, users), edit), note="what is on the old one may be lost")
+
+
+def owned_claim(pod: Pod, claim: PersistentVolumeClaim) -> Iterator[Change]:
+    """The claim of an ephemeral volume made anew for *pod*, once that of another is deleted."""
+    edit = partial(Edit, kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace)
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+    metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, owner_references=(owner,))
+    made = PersistentVolumeClaim(metadata=metadata, spec=replace_fields(claim.spec, volume_name=""))
+    yield Change(
+        title=f"delete the claim {claim.name}",
+        edits=(edit(apply=lambda _old: None), edit(apply=lambda _none: made, is_consequence=True)),
+        note="what is on it is lost; kube-controller-manager makes another one for this pod",
+    )
 
 
 def classes_with_provisioner(handle: Handle) -> list[StorageClass]:

@@ -11,16 +11,22 @@ from attrs import evolve
 
 from plugins_builtin.volumes.claim_changes import (
     MAX_USERS,
+    as_available,
     class_of,
     classes_with_provisioner,
+    free_volumes,
     is_default,
+    most_text,
     once_deleted,
+    owned_claim,
+    released_volumes,
     with_claim,
     with_class,
     with_made_claim,
     with_new_claim,
     with_new_class,
     with_volume,
+    without_volume,
 )
 from plugins_builtin.volumes.volumes import (
     NO_PROVISIONER,
@@ -31,6 +37,7 @@ from plugins_builtin.volumes.volumes import (
     is_fully_bound,
     match_volume_affinity,
     named_claims,
+    not_owned,
     requested_nano,
     whole_bytes,
 )
@@ -69,6 +76,12 @@ def claim_clauses(pod: Pod, handle: Handle) -> Iterator[Clause]:
         claim: PersistentVolumeClaim | None = handle.object(_CLAIM, name, pod.namespace)
         if claim is None:
             yield _missing(pod, handle, volume, name)
+        elif volume.persistent_volume_claim is None and not_owned(pod, claim) is not None:
+            owner = next((one.name for one in claim.metadata.owner_references or () if one.controller), "")
+            text = f"the claim {name} of its ephemeral volume {volume.name} is " + (
+                f"that of {owner}" if owner else "nobody's, and was not made for this pod"
+            )
+            yield _clause("ClaimOfAnother", name, text, partial(owned_claim, pod, claim))
         elif claim.metadata.deletion_timestamp is not None:
             held = some_names(claim.metadata.finalizers or ()) or "nothing that is known"
             text = f"the claim {name} is being deleted, and held by {held}"
@@ -137,6 +150,9 @@ def _unbound(handle: Handle, claim: PersistentVolumeClaim) -> Clause:
         if volume is None:
             text += " and does not exist"
             return _clause("VolumeNotFound", name, text, lambda: with_volume(handle, claim, claim.spec.volume_name))
+        other = volume.spec.claim_ref
+        if other is not None and (other.namespace, other.name) != (claim.metadata.namespace, name):
+            text += f", but to the claim {other.namespace}/{other.name}"
     elif not wanted:
         default = next((one for one in handle.objects("StorageClass") if is_default(one)), None)
         text += ", and no storage class" + ("" if default is not None else "; the cluster has no default one")
@@ -150,6 +166,10 @@ def _unbound(handle: Handle, claim: PersistentVolumeClaim) -> Clause:
         text += f": the provisioner {found.provisioner} of its class {wanted} has made none{_known(handle, found)}"
 
     def changes() -> Iterator[Change]:
+        if claim.spec.volume_name:
+            yield without_volume(claim)
+        else:
+            yield from as_available(handle, claim)
         for one in ([near] if near else []) + [one.metadata.name for one in classes_with_provisioner(handle)][:1]:
             if one != wanted:
                 yield evolve(with_class(claim, one), corrects=one == near)
@@ -170,16 +190,15 @@ def _known(handle: Handle, found: StorageClass) -> str:
 
 def _why_none(handle: Handle, claim: PersistentVolumeClaim) -> str:
     """Why the free volumes of its class do not suit *claim*."""
-    free = [
-        one
-        for one in handle.objects("PersistentVolume")
-        if one.storage_class == claim.storage_class and one.spec.claim_ref is None
-    ]
+    free = free_volumes(handle, claim)
     if not free:
+        released = released_volumes(handle, claim)
+        if released:
+            kept = [f"{one.name} for {one.spec.claim_ref.name}" for one in released if one.spec.claim_ref is not None]
+            return f" (it keeps {some_names(kept)}, which is gone)"
         return " (there is none of this class)"
-    largest = max(free, key=capacity_nano)
-    if capacity_nano(largest) < requested_nano(claim):
-        return f" (the largest is {largest.name} with {amount_text(STORAGE, whole_bytes(capacity_nano(largest)))})"
+    if capacity_nano(free[0]) < requested_nano(claim):
+        return f" (the largest is {free[0].name} with {amount_text(STORAGE, whole_bytes(capacity_nano(free[0])))})"
     modes = set(claim.spec.access_modes or ())
     if not any(modes <= set(one.spec.access_modes or ()) for one in free):
         return f" (none of the {len(free)} allows {', '.join(sorted(modes))})"
@@ -250,8 +269,11 @@ def unbound_clause(handle: Handle, claim: PersistentVolumeClaim, fails: BoolArra
             for one in term.match_label_expressions or ()
         ]
         text += f"; the class allows {some_names(texts)}"
+    elif most := most_text(handle, claim):
+        text += f"; the most that is left for one volume is {most}"
 
     def changes(_nodes: BoolArray) -> Iterator[Change]:
+        yield from as_available(handle, claim)
         for one in [one.metadata.name for one in classes_with_provisioner(handle)]:
             if one != claim.storage_class:
                 yield with_class(claim, one)

@@ -135,7 +135,7 @@ def analyse(profile: Profile, table: NodeTable, pod: Pod, nominated: NominatedPo
     nodes = NodeColumns(table)
     answers = ask_plugins(profile, pod, nodes)
     clauses: list[FailingClause] = []
-    for plugin, of_plugin in _by_plugin(answers.rejecting).items():
+    for plugin, of_plugin in _by_plugin(_not_repeated(answers.rejecting)).items():
         _merge(clauses, _clauses_of(profile, plugin, of_plugin, pod, nodes, answers.state))
     passes = np.ones(len(nodes), dtype=np.bool_)
     for answer in answers.rejecting:
@@ -165,6 +165,17 @@ def _merge(clauses: list[FailingClause], more: Iterable[FailingClause]) -> None:
         else:
             same.fails = same.fails | one.fails
             same.problems += one.problems
+
+
+def _not_repeated(answers: Sequence[PluginAnswer]) -> list[PluginAnswer]:
+    """*answers* without failures of what another plugin rejects the pod for, which come second if at all."""
+    rejections = [status for one in answers for status, _nodes in one.statuses if status.code != Code.ERROR]
+    reasons = tuple(status.message for status in rejections if status.message)
+    return [
+        one
+        for one in answers
+        if not all(status.code == Code.ERROR and status.message.endswith(reasons) for status, _nodes in one.statuses)
+    ]
 
 
 def _by_plugin(answers: Iterable[PluginAnswer]) -> Mapping[str, list[PluginAnswer]]:

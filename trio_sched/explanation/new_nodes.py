@@ -19,7 +19,7 @@ from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import CannotApply, Trial
 from trio_sched.objects.amounts.amount_text import amount_text, quantity_text
-from trio_sched.objects.amounts.quantity import parse_nano, to_milli, to_units
+from trio_sched.objects.amounts.quantity import NANO, parse_nano, to_milli, to_units
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
@@ -109,7 +109,9 @@ def _larger(model: NodeView, trial: Trial) -> Change | None:
     """A node like *model* with room for the pod besides those of DaemonSets; None if such a node would have it."""
     options = trial.scheduler.cache.options
     wanted = dict(nano_requests(trial.pod, options))
+    wanted["pods"] = NANO
     for pod in filter(_is_of_daemon_set, model.pods):
+        wanted["pods"] += NANO
         for name, nano in nano_requests(pod, options).items():
             if name in wanted:
                 wanted[name] += nano

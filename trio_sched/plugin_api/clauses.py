@@ -11,8 +11,14 @@ from typing import Any
 
 from attrs import field, frozen
 
+from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_groups.pod_group import PodGroup
+from trio_sched.objects.pod_groups.pod_group import (
+    BasicSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+)
 from trio_sched.snapshot.arrays import BoolArray
 
 
@@ -105,6 +111,18 @@ def smaller_gang(group: PodGroup, count: int, *, recreated: bool) -> Change:
     edit = Edit(kind="PodGroup", name=group.name, namespace=group.namespace, apply=smaller, recreate=recreated)
     lower = f"lower minCount of the gang {group.name} to {count}"
     return Change(title=f"recreate the gang {group.name} with minCount {count}" if recreated else lower, edits=(edit,))
+
+
+def new_pod_group(namespace: str, name: str) -> Change:
+    """A pod group of that name that asks for nothing: its pods are scheduled one by one."""
+    policy = PodGroupSchedulingPolicy(basic=BasicSchedulingPolicy())
+    metadata = ObjectMeta(name=name, namespace=namespace)
+    made = PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy))
+    return Change(
+        title=f"make the pod group {name}, whose pods are scheduled one by one",
+        edits=(Edit(kind="PodGroup", name=name, namespace=namespace, apply=lambda _none: made),),
+        note="a gang has the policy gang, and its minCount",
+    )
 
 
 def edit_node(name: str, apply: Callable[[Any], Any]) -> Edit:

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no 
 
 KINDS = (
     "pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,"
-    "csinodes,nodes"
+    "csinodes,csidrivers,csistoragecapacities,nodes"
 )
 CONTROLLERS = (
     "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,"
-    "persistentvolume-protection-controller,resourceclaim-controller"
+    "persistentvolume-protection-controller,resourceclaim-controller,ephemeral-volume-controller"
 )
 
 

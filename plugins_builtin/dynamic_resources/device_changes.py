@@ -1,0 +1,241 @@
+"""What would give a pending pod its devices: another claim, another class, fewer devices, those of other pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from attrs import evolve
+
+from plugins_builtin.dynamic_resources.matching_devices import CLASS, Devices, WantedDevices, untolerated
+from trio_sched.plugin_api import (
+    BoolArray,
+    Change,
+    ClaimCache,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceToleration,
+    Edit,
+    ExactDeviceRequest,
+    Handle,
+    NodeColumns,
+    ObjectMeta,
+    Pod,
+    PodResourceClaim,
+    PoolDevice,
+    ResourceClaim,
+    delete_pod,
+    edit_pod,
+    parse_nano,
+    replace_fields,
+    some_names,
+)
+
+_CLAIM: Final = "ResourceClaim"
+_MAX_CLASSES: Final = 2
+"""Device classes that are tried instead of another."""
+_MAX_USERS: Final = 3
+"""Pods that one change deletes at most."""
+_MAX_SHOWN: Final = 60
+"""Letters of a CEL expression that are shown."""
+
+
+def with_claim(pod: Pod, entry: PodResourceClaim, name: str) -> Edit:
+    """*entry* of *pod* refers to the claim *name*."""
+
+    def changed(one: Pod) -> Pod:
+        entries = tuple(
+            replace_fields(other, resource_claim_name=name, resource_claim_template_name=None)
+            if other.name == entry.name
+            else other
+            for other in one.spec.resource_claims or ()
+        )
+        return replace_fields(one, spec=replace_fields(one.spec, resource_claims=entries))
+
+    return edit_pod(pod, changed)
+
+
+def made_claims(handle: Handle, namespace: str, name: str) -> Iterator[Change]:
+    """A claim of that name, for a device of one of the classes."""
+    for known in list(handle.objects(CLASS))[:_MAX_CLASSES]:
+        wanted = ExactDeviceRequest(device_class_name=known.name, allocation_mode="ExactCount", count=1)
+        model = ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace))
+        devices = replace_fields(model.spec.devices, requests=(DeviceRequest(name="device", exactly=wanted),))
+        made = replace_fields(model, spec=replace_fields(model.spec, devices=devices))
+        yield Change(
+            title=f"make the device claim {name} (1 of class {known.name})",
+            edits=(Edit(kind=_CLAIM, name=name, namespace=namespace, apply=partial(_given, made)),),
+            note="what it asks for is a guess",
+        )
+
+
+def _given(made: ResourceClaim, _none: None) -> ResourceClaim:
+    return made
+
+
+def other_class(
+    handle: Handle, claim: ResourceClaim, name: str, near: str | None, _nodes: BoolArray
+) -> Iterator[Change]:
+    """Another class in place of *name*, or a class of that name."""
+    known: list[DeviceClass] = [one for one in handle.objects(CLASS) if near is None or one.name == near]
+    for one in known[:_MAX_CLASSES]:
+        renamed = partial(_with_class, old=name, new=one.name)
+        yield evolve(_recreated_claim(claim, renamed, f"device class {one.name}"), corrects=near is not None)
+    model = known[0] if known else DeviceClass()
+    metadata = replace_fields(model.metadata, name=name, uid="", resource_version="")
+    made = replace_fields(model, metadata=metadata)
+    edit = Edit(kind=CLASS, name=name, apply=lambda _none: made)
+    like = f"like {known[0].name}" if known else "of any device"
+    yield Change(title=f"make the device class {name} {like}", edits=(edit,))
+
+
+def _with_class(request: DeviceRequest, old: str, new: str) -> DeviceRequest:
+    if request.exactly is not None and request.exactly.device_class_name == old:
+        return replace_fields(request, exactly=replace_fields(request.exactly, device_class_name=new))
+    alternatives = tuple(
+        replace_fields(one, device_class_name=new) if one.device_class_name == old else one
+        for one in request.first_available or ()
+    )
+    return replace_fields(request, first_available=alternatives or None)
+
+
+def _recreated_claim(claim: ResourceClaim, change: Callable[[DeviceRequest], DeviceRequest], what: str) -> Change:
+    """*claim* with changed requests."""
+    return _recreated(claim, what, requests=tuple(map(change, claim.spec.devices.requests or ())))
+
+
+def _recreated(claim: ResourceClaim, what: str, **fields: Any) -> Change:
+    """*claim* with other *fields*: they cannot be changed, so it is recreated."""
+
+    def changed(one: Any) -> Any:
+        return replace_fields(one, spec=replace_fields(one.spec, devices=replace_fields(one.spec.devices, **fields)))
+
+    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.namespace, apply=changed, recreate=True)
+    return Change(title=f"recreate the device claim {claim.name}: {what}", edits=(edit,))
+
+
+def users_of(nodes: NodeColumns, claims: Sequence[ResourceClaim]) -> list[Pod]:
+    """The running pods that use *claims*."""
+    uids = {one.uid for claim in claims for one in claim.status.reserved_for or ()}
+    return [pod for node in nodes for pod in node.pods if pod.uid in uids] if uids else []
+
+
+def freed(claims: Sequence[ResourceClaim], users: Sequence[Pod]) -> Iterator[Change]:
+    """The deletion of all pods that use *claims*, whose devices are free then."""
+    if not 0 < len(users) <= _MAX_USERS:
+        return
+
+    def unused(one: Any) -> Any:
+        return replace_fields(one, status=replace_fields(one.status, allocation=None, reserved_for=None))
+
+    edits = [
+        Edit(kind=_CLAIM, name=one.name, namespace=one.namespace, apply=unused, is_consequence=True) for one in claims
+    ]
+    title = f"delete {some_names([one.key for one in users])}"
+    yield Change(title=title, edits=(*map(delete_pod, users), *edits))
+
+
+def without_constraints(claim: ResourceClaim) -> Iterator[Change]:
+    """The claim without one of its constraints."""
+    constraints = claim.spec.devices.constraints or ()
+    for index, one in enumerate(constraints):
+        left = tuple(other for number, other in enumerate(constraints) if number != index) or None
+        yield _recreated(claim, f"without the constraint {constraint_text(one)}", constraints=left)
+
+
+def constraint_text(one: DeviceConstraint) -> str:
+    """What *one* asks for."""
+    of = f" for {', '.join(one.requests)}" if one.requests else ""
+    if one.match_attribute:
+        return f"one {one.match_attribute}{of}"
+    return f"another {one.distinct_attribute} each{of}" if one.distinct_attribute else "of a kind that is not known"
+
+
+def class_without_selectors(devices: Devices, name: str) -> Iterator[Change]:
+    """The class *name* without a selector that takes none of the devices that there are."""
+    found: DeviceClass | None = devices.handle.object(CLASS, name)
+    selectors = found.spec.selectors or () if found is not None else ()
+    for index, selector in enumerate(selectors):
+        expression = selector.cel.expression if selector.cel is not None else ""
+        if devices.passing([expression], devices.all()):
+            continue
+        left = tuple(other for number, other in enumerate(selectors) if number != index) or None
+        edit = Edit(kind=CLASS, name=name, apply=partial(_with_selectors, selectors=left))
+        yield Change(title=f"device class {name} without the selector {expression[:_MAX_SHOWN]}", edits=(edit,))
+
+
+def _with_selectors(one: Any, selectors: Any) -> Any:
+    return replace_fields(one, spec=replace_fields(one.spec, selectors=selectors))
+
+
+def smaller_claims(
+    devices: Devices, claim: ResourceClaim, request: DeviceRequest, wanted: WantedDevices
+) -> Iterator[Change]:
+    """The claim with fewer devices, without a selector, with less of a capacity, or with a toleration.
+
+    Args:
+        devices: of all nodes.
+        claim: which has none of them.
+        request: one of its requests.
+        wanted: what that asks for, or one of its alternatives.
+    """
+
+    def recreated(what: str, **fields: Any) -> Change:
+        return _recreated_claim(claim, partial(_with_fields, of=request, wanted=wanted, fields=fields), what)
+
+    for index, selector in enumerate(wanted.selectors or ()):
+        left = tuple(one for number, one in enumerate(wanted.selectors or ()) if number != index) or None
+        expression = selector.cel.expression if selector.cel is not None else ""
+        yield recreated(f"without the selector {expression[:_MAX_SHOWN]}", selectors=left)
+    for count in range((wanted.count or 1) - 1, 0, -1):
+        yield recreated(f"{count} devices of class {wanted.device_class_name}", count=count)
+    there = devices.matching(wanted)
+    asked = wanted.capacity
+    for name, amount in ((asked.requests or {}) if asked is not None else {}).items():
+        capacities = [(one.device.capacity or {}).get(name) for one in there]
+        found = [one.value for one in capacities if one is not None]
+        most = max(found, key=parse_nano, default=None)
+        if asked is not None and most is not None and parse_nano(most) < parse_nano(amount):
+            requests = {**(asked.requests or {}), name: most}
+            yield recreated(f"{name} {most}", capacity=replace_fields(asked, requests=requests))
+    taints: dict[tuple[str, str, str], None] = {}
+    for one in there:
+        taints.update(((taint.key, taint.value, taint.effect), None) for taint in untolerated(wanted, one))
+    for key, value, effect in taints:
+        added = DeviceToleration(key=key, operator="Equal" if value else "Exists", value=value, effect=effect)
+        yield recreated(f"tolerating {key}", tolerations=(*(wanted.tolerations or ()), added))
+
+
+def _with_fields(
+    one: DeviceRequest, *, of: DeviceRequest, wanted: WantedDevices, fields: Mapping[str, Any]
+) -> DeviceRequest:
+    """*one* with other *fields* in *wanted*, if it is the request *of* which that is a part."""
+    if one.name != of.name:
+        return one
+    if one.exactly is not None:
+        return replace_fields(one, exactly=replace_fields(one.exactly, **fields))
+    alternatives = tuple(
+        replace_fields(other, **fields) if other == wanted else other for other in one.first_available or ()
+    )
+    return replace_fields(one, first_available=alternatives)
+
+
+def with_free_devices(devices: Devices, claims: ClaimCache, wanted: WantedDevices) -> Iterator[Change]:
+    """The deletion of the pods that use one claim with such devices."""
+    for holder in holders_of(claims, devices.matching(wanted)):
+        users = users_of(devices.nodes, [holder])
+        if users:
+            yield from freed([holder], users)
+            return
+
+
+def holders_of(claims: ClaimCache, devices: Sequence[PoolDevice]) -> Iterator[ResourceClaim]:
+    """The claims that have one of *devices*."""
+    wanted = {one.id for one in devices}
+    for holder in claims:
+        allocation = holder.status.allocation
+        results = allocation.devices.results or () if allocation is not None else ()
+        if any((one.driver, one.pool, one.device) in wanted for one in results):
+            yield holder
