@@ -69,7 +69,10 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
 
 def pool_name(node: Node) -> str | None:
     """The name of the pool of *node*, as its provider labels it; None if it has no such label."""
-    return next((node.labels[key] for key in _POOL_LABELS if key in node.labels), None)
+    labels = node.labels
+    if labels.keys().isdisjoint(_POOL_LABELS):  # of most clusters' nodes all or none have one
+        return None
+    return next(labels[key] for key in _POOL_LABELS if key in labels)
 
 
 def pool_of(node: Node) -> Hashable:
@@ -77,9 +80,8 @@ def pool_of(node: Node) -> Hashable:
     name = pool_name(node)
     if name is not None:
         return name
-    amounts, pods = node_amounts(node)
-    labels = frozenset((key, value) for key, value in node.labels.items() if key != _HOSTNAME and value != node.name)
-    return (amounts, pods, labels, node.spec.taints)
+    labels = frozenset([one for one in node.labels.items() if one[0] != _HOSTNAME and one[1] != node.name])
+    return frozenset((node.status.allocatable or {}).items()), labels, node.spec.taints
 
 
 def _with_siblings(

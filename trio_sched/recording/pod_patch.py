@@ -27,29 +27,29 @@ class PodPatch(Struct, frozen=True, gc=False, array_like=True):
 
 def patch_of(old: Pod, new: Pod) -> PodPatch:
     """What makes *new* of *old*; parts that are one object in both have not changed, and most of them are."""
-    was, metadata, spec = old.metadata, new.metadata, new.spec
-    version = metadata.resource_version
-    labels = changed_metadata = changed_spec = None
-    node = ""
-    if structs.replace(was, resource_version=version) != metadata:
-        labels = _added(was, metadata)
-        if labels is None:
-            changed_metadata = metadata
-    if spec is not old.spec and spec != old.spec:
+    was, metadata = old.metadata, new.metadata
+    version, labels = metadata.resource_version, None
+    changed_metadata: ObjectMeta | None = metadata
+    if structs.replace(was, resource_version=version, labels=metadata.labels) == metadata:
+        labels = _added(was.labels or {}, metadata.labels or {})
+        if labels is not None:
+            changed_metadata = None
+    spec, node = new.spec, ""
+    changed_spec: PodSpec | None = spec
+    if spec.node_name != old.spec.node_name:
         if spec.node_name and structs.replace(old.spec, node_name=spec.node_name) == spec:
-            node = spec.node_name
-        else:
-            changed_spec = spec
+            changed_spec, node = None, spec.node_name
+    elif spec is old.spec or spec == old.spec:
+        changed_spec = None
     status = new.status if new.status is not old.status and new.status != old.status else None
-    return PodPatch(was.name, was.namespace, version, labels, changed_metadata, changed_spec, node, status)
+    return PodPatch(was.name, was.namespace, version, labels or None, changed_metadata, changed_spec, node, status)
 
 
-def _added(old: ObjectMeta, new: ObjectMeta) -> Mapping[str, str] | None:
-    """The labels of *new* that differ; None if more than these has changed: an API server adds some on binding."""
-    was, labels = old.labels or {}, new.labels or {}
-    if structs.replace(old, resource_version=new.resource_version, labels=new.labels) != new or was.keys() - labels:
+def _added(old: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The labels of *new* that differ from *old*, an API server adds some on binding; None if there are labels less."""
+    if old.keys() - new:
         return None
-    return {name: text for name, text in labels.items() if was.get(name) != text}
+    return {name: text for name, text in new.items() if old.get(name) != text}
 
 
 def patched(old: Pod, patch: PodPatch) -> Pod:
