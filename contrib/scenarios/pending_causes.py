@@ -162,6 +162,22 @@ CAUSES: Sequence[PendingCause] = (
         pod(requests={"nvidia.com/gpu": "1"}, tolerations=[{**taint("dedicated", "gpus"), "operator": "Equal"}]),
     ),
     _cause(
+        "a node under memory pressure",
+        ["UntoleratedTaint"],
+        ["node.kubernetes.io/memory-pressure", "n1"],
+        "one more node like n1",
+        node("n1", taints=[taint("node.kubernetes.io/memory-pressure")]),
+        pod(),
+    ),
+    _cause(
+        "six requirements of one node at once",
+        ["InsufficientCPU", "InsufficientMemory", "NodeCordoned", "NodeSelectorMismatch", "UntoleratedTaint"],
+        ["cordoned", "taint dedicated=gpu", "taint team=a", "disk=ssd", "cpu 8", "memory 16.0Gi"],
+        "uncordon n1 and",
+        node("n1", taints=[taint("dedicated", "gpu"), taint("team", "a")], unschedulable=True, labels={"disk": "hdd"}),
+        pod(requests={"cpu": "8", "memory": "16Gi"}, nodeSelector={"disk": "ssd"}),
+    ),
+    _cause(
         "a cordoned node",
         ["NodeCordoned"],
         ["cordoned", "n1"],

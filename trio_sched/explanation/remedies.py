@@ -31,7 +31,7 @@ _CONDITION_TAINT: Final = "taint node.kubernetes.io/"
 _MAX_SETS: Final = 6
 """Sets of requirements of one size that are looked at."""
 _MAX_TOGETHER: Final = 4
-"""Requirements that are met together."""
+"""Requirements that are met together; of more than these only the first change of each is tried."""
 _PER_CLAUSE: Final = 3
 """Changes of each of several clauses that are combined."""
 
@@ -48,7 +48,9 @@ class Touch(IntEnum):
     OTHER_PODS = 5
     """Also another value of a label that a node has, which may be what other pods are there for."""
     NEW_NODE = 6
-    BROKEN_NODE = 7
+    VOLUME = 7
+    """The pod gets an empty volume; what is on the one that its claim has stays behind, or is lost."""
+    BROKEN_NODE = 8
     """The pod tolerates what the node controller says of a node that is not in order, and may never start there."""
 
 
@@ -99,6 +101,9 @@ class _Search:
                 break
             for clauses, _count in islice((one for one in sets if len(one[0]) == size), _MAX_SETS):
                 self._try_set(clauses, most=_PER_CLAUSE)
+        if not self.remedies.found:
+            for clauses, _count in islice((one for one in sets if len(one[0]) > _MAX_TOGETHER), _MAX_SETS):
+                self._try_set(clauses, most=1)
         for make in (higher_priorities, evictions, new_nodes):
             for change in make(self.analysis, self.trial):
                 self._try(change, (), preempt=make is higher_priorities)
@@ -197,7 +202,9 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
         is_other = any(after.get(key, value) != value for key, value in before.items())
         return Touch.OTHER_PODS if is_other else Touch.NODE
     if one.kind != "Pod":
-        return Touch.OBJECT
+        is_left = one.kind == "PersistentVolumeClaim" and one.old is not None and bool(one.old.spec.volume_name)
+        is_other = is_left and (one.new is None or one.new.spec.volume_name != one.old.spec.volume_name)
+        return Touch.VOLUME if is_other else Touch.OBJECT
     is_of_group = pod.group_key is not None and one.old is not None and one.old.group_key == pod.group_key
     if (one.namespace, one.name) != (pod.namespace, pod.name) and not is_of_group:
         return Touch.OTHER_PODS

@@ -12,6 +12,8 @@ const TOUCHES = {
   PodRecreated: "makes the pod again",
   OtherPods: "moves or ends other pods",
   NewNode: "adds a node",
+  Volume: "gives it an empty volume",
+  BrokenNode: "puts it on a node that is not in order",
 };
 
 /** How the panel shows the explanation of a pod; where time can be gone through, that of the time that is shown. */
