@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -42,13 +42,16 @@ def selector_clauses(pod: Pod, nodes: NodeColumns) -> Iterator[Clause]:
 
 def _label_clause(pod: Pod, nodes: NodeColumns, key: str, value: str) -> Clause:
     fails = ~match_labels({key: value}, nodes)
-    near = nearest_value(nodes, key, value)
+    near, near_key = nearest_value(nodes, key, value), nearest_key(nodes, key, (value,))
+
+    def renamed(one: Pod) -> Pod:
+        return _with_selector(_with_selector(one, key, None), near_key or key, near or value)
 
     def changes(where: BoolArray) -> Iterator[Change]:
-        if near is not None:
+        if near is not None or near_key is not None:
             yield Change(
-                title=f"node selector {key}={near} instead of {key}={value}",
-                edits=(edit_pod(pod, lambda one: _with_selector(one, key, near)),),
+                title=f"node selector {near_key or key}={near or value} instead of {key}={value}",
+                edits=(edit_pod(pod, renamed),),
                 corrects=True,
             )
         elif value not in values_of(nodes, key):
@@ -83,6 +86,18 @@ def nearest_value(nodes: NodeColumns, key: str, value: str) -> str | None:
     return None if value in values else nearest_name(value, values)
 
 
+def nearest_key(nodes: NodeColumns, key: str, values: Sequence[str]) -> str | None:
+    """The label that *key*, which no node has, may have been meant to be: some node has it with one of *values*."""
+    if values_of(nodes, key):
+        return None
+    near = _similar_key(nodes, key)
+    return near if near is not None and not values_of(nodes, near).keys().isdisjoint(values) else None
+
+
+def _similar_key(nodes: NodeColumns, key: str) -> str | None:
+    return nearest_name(key, {name for node in nodes for name in node.labels})
+
+
 def values_of(nodes: NodeColumns, key: str) -> dict[str, int]:
     """The values of label *key*, and how many nodes have each."""
     ids, counts = np.unique(nodes.label_values(key), return_counts=True)
@@ -97,7 +112,7 @@ def label_evidence(nodes: NodeColumns, key: str, wanted: tuple[str, ...]) -> str
     values = values_of(nodes, key)
     text = f"{key}={wanted[0]}" if len(wanted) == 1 else f"{key} in ({some_names(wanted)})"
     if not values:
-        near = nearest_name(key, {name for node in nodes for name in node.labels})
+        near = _similar_key(nodes, key)
         return f"no node has the label {key}" + ("" if near is None else f"; did you mean {near}?")
     having = sum(values.get(one, 0) for one in wanted)
     if having:
@@ -105,8 +120,13 @@ def label_evidence(nodes: NodeColumns, key: str, wanted: tuple[str, ...]) -> str
     near = nearest_name(wanted[0], values)
     if near is not None:
         return f"no node has {text}; {values[near]} have {key}={near}"
-    shown = [f"{key}={one} ({count})" for one, count in sorted(values.items(), key=lambda one: -one[1])[:_MAX_VALUES]]
-    return f"no node has {text}; there are {', '.join(shown)}"
+    return f"no node has {text}; there are {_values_text(key, values)}"
+
+
+def _values_text(key: str, values: Mapping[str, int]) -> str:
+    """The values that most nodes have."""
+    most = sorted(values.items(), key=lambda one: -one[1])[:_MAX_VALUES]
+    return ", ".join(f"{key}={one} ({count})" for one, count in most)
 
 
 def _labelled(nodes: NodeColumns, where: BoolArray, key: str, value: str) -> Iterator[Change]:
@@ -192,9 +212,10 @@ def _requirement_clause(
     fails = ~match_node_selector(NodeSelector(node_selector_terms=(term,)), nodes)
     text = requirement_text(requirement)
     wanted = requirement.values or ()
-    near = None
-    if requirement.operator == "In" and not is_field and len(wanted) == 1:
-        near = nearest_value(nodes, requirement.key, wanted[0])
+    near = near_key = None
+    if requirement.operator == "In" and not is_field:
+        near = nearest_value(nodes, requirement.key, wanted[0]) if len(wanted) == 1 else None
+        near_key = nearest_key(nodes, requirement.key, wanted)
 
     def cause(_otherwise: BoolArray) -> str:
         if is_field:
@@ -203,11 +224,17 @@ def _requirement_clause(
             return f"there is no node {some_names(missing)}" if missing else f"it is for node {some_names(known)} only"
         if requirement.operator == "In" and wanted:
             return label_evidence(nodes, requirement.key, wanted)
-        return f"{np.count_nonzero(fails)} node(s) do not match {text}"
+        values = values_of(nodes, requirement.key)
+        if not values:
+            return label_evidence(nodes, requirement.key, ("",))
+        return (
+            f"{np.count_nonzero(fails)} node(s) do not match {text}; there are {_values_text(requirement.key, values)}"
+        )
 
     def changes(where: BoolArray) -> Iterator[Change]:
-        if near is not None:
-            renamed = replace_fields(requirement, values=(near,))
+        if near is not None or near_key is not None:
+            values = wanted if near is None else (near,)
+            renamed = replace_fields(requirement, key=near_key or requirement.key, values=values)
             yield Change(
                 title=f"node affinity {requirement_text(renamed)} instead of {text}",
                 edits=(edit_pod(pod, lambda one: _with_requirement(one, attribute, requirement, renamed)),),

@@ -194,6 +194,14 @@ CAUSES: Sequence[PendingCause] = (
         pod(nodeSelector={"disk": "sdd"}),
     ),
     _cause(
+        "a label of a similar name",
+        ["NodeSelectorMismatch"],
+        ["disk-type", "did you mean disktype"],
+        "node selector disktype=ssd instead of disk-type=ssd",
+        node("n1", labels={"disktype": "ssd"}),
+        pod(nodeSelector={"disk-type": "ssd"}),
+    ),
+    _cause(
         "a label that no node has at all",
         ["NodeSelectorMismatch"],
         ["no node has the label disk"],

@@ -123,8 +123,15 @@ def pod_patch(old: Pod, new: Pod) -> PodPatch:
     before = old.spec.tolerations or ()
     if "tolerations" in spec and (new.spec.tolerations or ())[: len(before)] == before:
         mutable["tolerations"] = spec["tolerations"]
-    resize = {"containers": spec["containers"]} if all(map(_is_resize, spec.get("containers") or [{}])) else {}
+    is_resize = all(map(_is_resize, spec.get("containers") or [{}])) and not _has_claims(old)
+    resize = {"containers": spec["containers"]} if is_resize else {}
     return PodPatch(whole=whole, mutable=mutable, resize=resize)
+
+
+def _has_claims(pod: Pod) -> bool:
+    """Whether a container uses claims: an API server of 1.36 takes these for changed when such a pod is resized."""
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    return any(one.resources is not None and one.resources.claims for one in containers)
 
 
 def _is_resize(container: Json) -> bool:

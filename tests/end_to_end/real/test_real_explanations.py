@@ -70,7 +70,7 @@ async def provision(server: Server) -> None:
             is_chosen = "volume.kubernetes.io/selected-node" in metadata.get("annotations", {})
             if spec.get("storageClassName") != "fast" or spec.get("volumeName") or not is_chosen:
                 continue
-            made = volume(f"made-{metadata['uid']}", metadata["name"])
+            made = volume(f"made-{metadata['uid']}", metadata["name"], size=spec["resources"]["requests"]["storage"])
             made["spec"]["claimRef"]["uid"] = metadata["uid"]
             await server.admin.post("/api/v1/persistentvolumes", json=made)
 
