@@ -78,7 +78,7 @@ class DecisionRecorder:
     unread: UnreadChanges = field(factory=UnreadChanges, init=False)
     """Tells which changes need not be noted."""
     left_out: int = field(default=0, init=False)
-    """How many notes were left out because the thread was too slow."""
+    """How many records were left out because the thread was too slow."""
     _thread: RecordingThread = field(init=False)
     _redaction: Redaction = field(init=False)
     _encoder: ObjectEncoder = field(init=False)
@@ -93,7 +93,7 @@ class DecisionRecorder:
     """The last decision, if nothing was noted since and it is not encoded."""
     _noted: WakeUp = field(factory=WakeUp, init=False)
     _missed: int = field(default=0, init=False)
-    """How many of them since the last segment began."""
+    """How many of those that were left out since the last segment began."""
     _begins_again: bool = field(default=False, init=False)
     _configured: Configured | None = field(default=None, init=False)
 
