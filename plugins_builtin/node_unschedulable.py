@@ -19,6 +19,7 @@ from trio_sched.plugin_api import (
     Pod,
     Resource,
     Taint,
+    Tolerations,
     Verdicts,
     hookimpl,
     on,
@@ -54,7 +55,7 @@ class NodeUnschedulable:
         return [cordoned(nodes, nodes.unschedulable)]
 
     def _tolerates(self, pod: Pod) -> bool:
-        return any(t.tolerates(_UNSCHEDULABLE_TAINT, numeric=self._numeric) for t in pod.spec.tolerations or ())
+        return Tolerations(pod.spec.tolerations or (), numeric=self._numeric).tolerate(_UNSCHEDULABLE_TAINT)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

@@ -23,31 +23,6 @@ class Toleration(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
     effect: str = ""
     toleration_seconds: int | None = None
 
-    def tolerates(self, taint: Taint, *, numeric: bool = False) -> bool:
-        """Whether a pod with this toleration accepts *taint*.
-
-        Args:
-            taint: the taint in question.
-            numeric: whether ``Lt`` and ``Gt`` mean anything (feature gate TaintTolerationComparisonOperators).
-        """
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        match self.operator:
-            case "" | "Equal":
-                return self.value == taint.value
-            case "Exists":
-                return True
-            case "Lt" | "Gt" if numeric:
-                pass
-            case _:
-                return False
-        wanted, found = canonical_int64(self.value), canonical_int64(taint.value)
-        if wanted is None or found is None:
-            return False
-        return found < wanted if self.operator == "Lt" else found > wanted
-
 
 def canonical_int64(text: str) -> int | None:
     """The integer in *text* if it is in canonical form (no ``+``, no leading zeros), else None."""

@@ -1,4 +1,4 @@
-"""The tolerations of a pod, indexed: a pod can have ten thousands, and nodes as many taints."""
+"""Whether a pod tolerates a taint, ``Lt`` and ``Gt`` included: its tolerations are indexed, as they can be many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from trio_sched.objects.taint import Taint, Toleration, canonical_int64
 
 
 class Tolerations:
-    """Tolerates what one of *tolerations* does, as `Toleration.tolerates` says.
+    """Tolerates what one of *tolerations* does.
+
+    Each has key, effect and value of the taint; an empty key or effect stands for all of them. ``Exists`` needs no
+    value, ``Lt`` and ``Gt`` compare integers in canonical form, and operators that are not known tolerate nothing.
 
     Args:
         tolerations: those of a pod.
