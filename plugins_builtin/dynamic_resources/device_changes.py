@@ -190,7 +190,8 @@ def smaller_claims(
         expression = selector.cel.expression if selector.cel is not None else ""
         yield recreated(f"without the selector {expression[:_MAX_SHOWN]}", selectors=left)
     for count in range((wanted.count or 1) - 1, 0, -1):
-        yield recreated(f"{count} devices of class {wanted.device_class_name}", count=count)
+        change = recreated(f"{count} devices of class {wanted.device_class_name}", count=count)
+        yield evolve(change, series=f"devices of {claim.name}, {request.name}, {wanted.device_class_name}")
     there = devices.matching(wanted)
     asked = wanted.capacity
     for name, amount in ((asked.requests or {}) if asked is not None else {}).items():

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from attrs import evolve
 
 from plugins_builtin.dynamic_resources.device_changes import (
     class_without_selectors,
@@ -200,7 +201,7 @@ def extended_clause(devices: Devices, claims: ClaimCache, pod: Pod, resource: st
         for most in range(count - 1, max(count - 1 - _MAX_COUNTS, 0), -1):
             change = smaller_request(pod, resource, most, ResourceOptions())
             if change is not None:
-                yield change
+                yield evolve(change, series=f"devices for {resource}")
         yield from with_free_devices(devices, claims, wanted)
 
     return Clause(

@@ -43,9 +43,22 @@ class Devices:
     nodes: NodeColumns
     matches: Matches
     cache: NodeDevicesCache = field(factory=NodeDevicesCache)
+    _known: dict[tuple[str, ...], list[PoolDevice]] = field(factory=dict, init=False)
+    """CEL expressions → the devices for which they are all true: an explanation asks for the same several times."""
 
     def all(self) -> list[PoolDevice]:
         """Each device once."""
+        return self._true_for_all(())
+
+    def _true_for_all(self, wanted: tuple[str, ...]) -> list[PoolDevice]:
+        """The devices for which all expressions are true."""
+        known = self._known.get(wanted)
+        if known is None:
+            known = self.passing(wanted[-1:], self._true_for_all(wanted[:-1])) if wanted else self._each()
+            self._known[wanted] = known
+        return known
+
+    def _each(self) -> list[PoolDevice]:
         found: dict[Any, PoolDevice] = {}
         for position in range(len(self.nodes)):
             try:
@@ -67,7 +80,7 @@ class Devices:
 
     def of_class(self, name: str) -> list[PoolDevice]:
         """The devices of a class."""
-        return self.passing(self.class_expressions(name), self.all())
+        return self._true_for_all(tuple(self.class_expressions(name)))
 
     def class_expressions(self, name: str) -> list[str]:
         """The CEL expressions of a class."""
@@ -76,7 +89,7 @@ class Devices:
 
     def matching(self, request: WantedDevices) -> list[PoolDevice]:
         """The devices that *request* could get, if they were free."""
-        return self.passing(expressions(request.selectors), self.of_class(request.device_class_name))
+        return self._true_for_all((*self.class_expressions(request.device_class_name), *expressions(request.selectors)))
 
     def is_free(self, device: PoolDevice) -> bool:
         """Whether no claim has *device*."""

@@ -42,7 +42,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explanations, "SECONDS", 0.3)
     monkeypatch.setattr(explanations, "SETTLING_SECONDS", 0.2)
     monkeypatch.setattr(explanations, "PAUSE_SECONDS", 0.05)
-    monkeypatch.setattr(live_page, "SETTLING_SECONDS", 1.5)
+    monkeypatch.setattr(live_page, "SETTLING_SECONDS", 0.5)
 
 
 def test_engine_transport_and_watch_write_their_figures(tmp_path: Path) -> None:

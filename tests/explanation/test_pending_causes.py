@@ -48,6 +48,12 @@ def test_the_cause_is_named_first_and_the_change_that_touches_least_is_the_first
     assert titles[0].startswith(cause.remedy) if cause.remedy else titles == []
 
 
+def test_of_ever_fewer_devices_only_the_most_that_there_are_is_shown(tmp_path: Path) -> None:
+    (cause,) = (one for one in CAUSES if one.name == "more devices than a node has")
+    titles = [remedy["title"] for remedy in explained(cause, tmp_path)["remedies"]]
+    assert titles == ["recreate the device claim asked: 2 devices of class gpu"]
+
+
 def test_commands_change_what_was_tried(tmp_path: Path) -> None:
     by_name = {cause.name: cause for cause in CAUSES}
 
@@ -59,6 +65,8 @@ def test_commands_change_what_was_tried(tmp_path: Path) -> None:
     assert commands("memory") == [f"kubectl patch pod asked -n default --subresource=resize -p '{patch}'"]
     assert commands("a cordoned node") == ["kubectl uncordon n1"]
     assert commands("a label that no node has at all") == ["kubectl label node n1 disk=ssd"]
+    (recreated,) = commands("a device of a claim on a node that is full, and a node without devices")
+    assert recreated.endswith("| kubectl replace --force -f -")  # whoever uses claims is not resized
     assert commands("too many pods") == ["kubectl delete pod running -n default"]
     (gate,) = commands("a scheduling gate")
     assert gate == (

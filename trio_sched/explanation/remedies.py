@@ -85,6 +85,8 @@ class _Search:
     trial: Trial
     remedies: Remedies = field(factory=Remedies)
     _seen: set[str] = field(factory=set)
+    _ended: set[str] = field(factory=set)
+    """The series of which a change was found that helps."""
     _deleted: set[frozenset[tuple[str, str]]] = field(factory=set)
     """Pods whose deletion helps; their order in a title does not matter."""
 
@@ -132,7 +134,7 @@ class _Search:
             self._try(change, tuple(clauses))
 
     def _try(self, change: Change, clauses: tuple[FailingClause, ...], *, preempt: bool = False) -> None:
-        if change.title in self._seen:
+        if change.title in self._seen or (change.series and change.series in self._ended):
             return
         self._seen.add(change.title)
         if self.trial.count >= MAX_TRIALS:
@@ -162,6 +164,8 @@ class _Search:
         if owner is not None and any(_is_deletion(one) and is_of(owner, one.old) for one in edited):
             self.remedies.tried.append(f"{change.title} ({owner.kind} {owner.name} makes a new one, then pending)")
             return
+        if change.series:
+            self._ended.add(change.series)
         self.remedies.found.append(
             Remedy(
                 change=change,

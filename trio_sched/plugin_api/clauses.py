@@ -52,6 +52,8 @@ class Change:
     """What to know before doing it, as a part of a sentence."""
     corrects: bool = False
     """It puts right a name that was probably meant to be another; such changes come first."""
+    series: str = ""
+    """Of the changes of a series, fewer and fewer devices for instance, only the first that helps is shown."""
 
     def __and__(self, other: Change) -> Change:
         """Both of them."""
