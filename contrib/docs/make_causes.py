@@ -60,6 +60,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
     "Volumes": {
         "ClaimNotFound": "The persistent volume claim does not exist in the namespace of the pod.",
         "ClaimUnbound": "The claim needs a volume before the pod is scheduled, and has none.",
+        "VolumeNotMade": "It has a place, and waits for the volume of a claim that a provisioner is to make there.",
         "ClaimOfAnother": "The claim of an ephemeral volume was there before, and belongs to another pod or to nobody.",
         "ClaimIsBeingDeleted": "The claim is being deleted.",
         "ClaimLost": "The claim was bound to a volume that is gone.",

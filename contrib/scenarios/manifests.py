@@ -167,10 +167,23 @@ def wants_devices(name: str) -> Json:
     }
 
 
+SINCE = "2026-01-01T00:00:00Z"
+
+
 def being_deleted(one: Json, finalizer: str) -> Json:
-    since = "2026-01-01T00:00:00Z"
-    stored = {"uid": f"uid-{one['metadata']['name']}", "resourceVersion": "1", "creationTimestamp": since}
-    return {**one, "metadata": {**one["metadata"], **stored, "deletionTimestamp": since, "finalizers": [finalizer]}}
+    stored = as_stored(one)
+    return {**stored, "metadata": {**stored["metadata"], "deletionTimestamp": SINCE, "finalizers": [finalizer]}}
+
+
+def as_stored(one: Json) -> Json:
+    """*one* as it is read from an API server, with what that adds."""
+    added = {"uid": f"uid-{one['metadata']['name']}", "resourceVersion": "1", "creationTimestamp": SINCE}
+    return {**one, "metadata": {**one["metadata"], **added}}
+
+
+def chosen(one: Json, on: str) -> Json:
+    """A claim for which a scheduler has chosen a node, where its volume is to be made."""
+    return {**one, "metadata": {**one["metadata"], "annotations": {"volume.kubernetes.io/selected-node": on}}}
 
 
 def uses(name: str) -> list[Json]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from plugins_builtin.volumes.volumes import (
     BIND_COMPLETED,
     NO_PROVISIONER,
+    SELECTED_NODE,
     STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
     capacity_nano,
@@ -102,6 +103,26 @@ def with_new_class(handle: Handle, name: str) -> Iterator[Change]:
     edit = Edit(kind="StorageClass", name=name, apply=lambda _none: made)
     yield Change(
         title=title, edits=(edit,), note=f"with the provisioner {like.provisioner}; parameters are yours to add"
+    )
+
+
+def selected_node(claim: PersistentVolumeClaim) -> str | None:
+    """The node for which the volume of *claim* is to be made; None if none was chosen."""
+    return (claim.metadata.annotations or {}).get(SELECTED_NODE)
+
+
+def without_selected_node(claim: PersistentVolumeClaim) -> Change:
+    """*claim*, for whose volume another node may be chosen."""
+
+    def changed(one: Any) -> Any:
+        kept = {key: text for key, text in (one.metadata.annotations or {}).items() if key != SELECTED_NODE}
+        return replace_fields(one, metadata=replace_fields(one.metadata, annotations=kept or None))
+
+    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=changed)
+    return Change(
+        title=f"let another node be chosen for the claim {claim.name}",
+        edits=(edit,),
+        note="a volume that is being made may be left over",
     )
 
 

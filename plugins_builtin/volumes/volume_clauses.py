@@ -20,12 +20,14 @@ from plugins_builtin.volumes.claim_changes import (
     once_deleted,
     owned_claim,
     released_volumes,
+    selected_node,
     with_claim,
     with_class,
     with_made_claim,
     with_new_claim,
     with_new_class,
     with_volume,
+    without_selected_node,
     without_volume,
 )
 from plugins_builtin.volumes.volumes import (
@@ -93,6 +95,8 @@ def claim_clauses(pod: Pod, handle: Handle) -> Iterator[Clause]:
             yield _clause("ClaimLost", name, text, partial(with_volume, handle, claim, claim.spec.volume_name))
         elif not is_fully_bound(claim) and not _waits_for_consumer(handle, claim):
             yield _unbound(handle, claim)
+        elif not is_fully_bound(claim):
+            yield from _not_made(handle, claim)
         elif is_fully_bound(claim) and handle.object("PersistentVolume", claim.spec.volume_name) is None:
             text = f"the claim {name} is bound to the volume {claim.spec.volume_name}, which does not exist"
             yield _clause("VolumeNotFound", name, text, partial(with_volume, handle, claim, claim.spec.volume_name))
@@ -180,6 +184,27 @@ def _unbound(handle: Handle, claim: PersistentVolumeClaim) -> Clause:
     return _clause(reason, name, text, changes)
 
 
+def _not_made(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Clause]:
+    """A claim whose volume is to be made for the node that was chosen."""
+    node, found = selected_node(claim), class_of(handle, claim)
+    if node is None or handle.nodes.position(node) is None or found is None:
+        return
+    text = (
+        f"the claim {claim.name} is to get its volume on {node}, and the provisioner {found.provisioner} of its class "
+    )
+    text += f"{claim.storage_class} has made none yet{_known(handle, found)}"
+
+    def changes(_nodes: BoolArray) -> Iterator[Change]:
+        for one in [one.metadata.name for one in classes_with_provisioner(handle)]:
+            if one != claim.storage_class:
+                yield with_class(claim, one)
+        yield from with_volume(handle, claim, f"{claim.name}-volume")
+
+    yield Clause(
+        reason="VolumeNotMade", title=f"volume of claim {claim.name}", cause=text, is_awaited=True, changes=changes
+    )
+
+
 def _known(handle: Handle, found: StorageClass) -> str:
     drivers = {one.metadata.name for one in handle.objects("CSIDriver")}
     if found.provisioner in drivers or not drivers:
@@ -256,10 +281,13 @@ def _nodes_text(nodes: NodeColumns, where: BoolArray) -> str:
 
 def unbound_clause(handle: Handle, claim: PersistentVolumeClaim, fails: BoolArray, reasons: str) -> Clause:
     """A claim that gets its volume when a node is chosen, and can get none on the nodes that *fails* says."""
-    name, found = claim.name, class_of(handle, claim)
+    name, found, node = claim.name, class_of(handle, claim), selected_node(claim)
     size = amount_text(STORAGE, whole_bytes(requested_nano(claim)), round_up=True)
     text = f"the claim {name} ({size} of class {claim.storage_class}) can get no volume there: {reasons}"
-    if found is not None and found.provisioner in ("", NO_PROVISIONER):
+    if node is not None:
+        text = f"the claim {name} ({size} of class {claim.storage_class}) is to get its volume on {node}"
+        text += "" if handle.nodes.position(node) is not None else ", which does not exist"
+    elif found is not None and found.provisioner in ("", NO_PROVISIONER):
         text = f"the class {claim.storage_class} of the claim {name} ({size}) provisions nothing"
         text += f", and no free volume suits it{_why_none(handle, claim)}"
     elif found is not None and found.allowed_topologies:
@@ -273,13 +301,22 @@ def unbound_clause(handle: Handle, claim: PersistentVolumeClaim, fails: BoolArra
         text += f"; the most that is left for one volume is {most}"
 
     def changes(_nodes: BoolArray) -> Iterator[Change]:
+        if node is not None:
+            yield without_selected_node(claim)
         yield from as_available(handle, claim)
         for one in [one.metadata.name for one in classes_with_provisioner(handle)]:
             if one != claim.storage_class:
                 yield with_class(claim, one)
         yield from with_volume(handle, claim, f"{name}-volume")
 
-    return Clause(reason="NoVolumeForClaim", title=f"claim {name}", fails=fails, cause=text, changes=changes)
+    return Clause(
+        reason="NoVolumeForClaim",
+        title=f"claim {name}",
+        fails=fails,
+        cause=text,
+        is_given=node is not None and handle.nodes.position(node) is not None,
+        changes=changes,
+    )
 
 
 # --- limits, claims and disks in use ---------------------------------------------------------------------------------

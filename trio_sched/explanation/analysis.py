@@ -91,6 +91,8 @@ class Analysis:
     """Shape (nodes,): where everything is met."""
     answers: list[PluginAnswer]
     """What the plugins said."""
+    state: CycleState
+    """What their pre_filters have left."""
 
     def passes_without(self, clauses: Iterable[FailingClause]) -> BoolArray:
         """Shape (nodes,): where nothing but *clauses* is not met."""
@@ -145,12 +147,39 @@ def analyse(profile: Profile, table: NodeTable, pod: Pod, nominated: NominatedPo
         if kept is not None:
             clauses.append(kept)
             passes &= ~kept.fails
-    found = Analysis(profile=profile, pod=pod, nodes=nodes, clauses=clauses, passes=passes, answers=answers.rejecting)
+    found = Analysis(
+        profile=profile,
+        pod=pod,
+        nodes=nodes,
+        clauses=clauses,
+        passes=passes,
+        answers=answers.rejecting,
+        state=answers.state,
+    )
     for one in clauses:
         one.alone = int(np.count_nonzero(found.passes_without([one]) & one.fails))
     clauses.sort(
         key=lambda one: (not one.is_of_pod, one.clause.is_given, -one.alone, -int(np.count_nonzero(one.fails)))
     )
+    return found
+
+
+def awaited_clauses(profile: Profile, pod: Pod, nodes: NodeColumns, state: CycleState) -> list[FailingClause]:
+    """What a pod that fits waits for before it is bound.
+
+    Args:
+        profile: the plugins that are asked.
+        pod: the pod.
+        nodes: all nodes.
+        state: what the pre_filters have left.
+    """
+    everywhere, found = np.ones(len(nodes), dtype=np.bool_), list[FailingClause]()
+    for plugin, hook in profile.clauses.items():
+        try:
+            clauses = [one for one in call_clauses(hook, pod, nodes, state) if one.is_awaited]
+        except HookFailed:  # it may have had nothing to say of this pod
+            continue
+        _merge(found, [FailingClause(plugin=plugin, clause=one, hook=hook, fails=everywhere) for one in clauses])
     return found
 
 
@@ -204,6 +233,8 @@ def _clauses_of(
     if hook is not None and not any(status.code == Code.ERROR for one in answers for status, _ in one.statuses):
         try:
             for clause in call_clauses(hook, pod, nodes, state):
+                if clause.is_awaited:
+                    continue
                 fails = rejected if clause.fails is None else clause.fails & rejected
                 if fails.any() or (clause.fails is None and not len(nodes)):
                     found.append(FailingClause(plugin=plugin, clause=clause, hook=hook, fails=fails))

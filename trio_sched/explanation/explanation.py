@@ -11,7 +11,7 @@ from msgspec import structs
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import nearest_name
-from trio_sched.explanation.analysis import Analysis, FailingClause, analyse, clause_without_hook
+from trio_sched.explanation.analysis import Analysis, FailingClause, analyse, awaited_clauses, clause_without_hook
 from trio_sched.explanation.remedies import Remedies, find_remedies
 from trio_sched.explanation.trial import Outcome, Trial, without_node
 from trio_sched.explanation.wake_events import wake_events
@@ -147,6 +147,8 @@ def explain(
                 clause.alone = int(np.count_nonzero(analysis.passes))
                 analysis.clauses.insert(0, clause)
                 analysis.passes = np.zeros_like(analysis.passes)
+            if found.fits_now and decided is None:
+                _look_for_awaited(found, trial)
             if remedies and not found.fits_now:
                 found.remedies = find_remedies(analysis, trial)
             if not unknown:
@@ -155,6 +157,20 @@ def explain(
         found.on_nodes = [_on_node(found, name) for name in scores_of]
     scheduler.invalidate_signatures()
     return found
+
+
+def _look_for_awaited(found: Explanation, trial: Trial) -> None:
+    """What a pod that fits waits for, if it does, is the cause: until that is there it is not bound."""
+    analysis = found.analysis
+    awaited = awaited_clauses(analysis.profile, analysis.pod, analysis.nodes, analysis.state)
+    if not awaited:
+        return
+    for one in awaited:
+        one.alone = int(np.count_nonzero(analysis.passes))
+    analysis.clauses[:0] = awaited
+    analysis.passes = np.zeros_like(analysis.passes)
+    trial.awaits_something = True
+    found.outcome = trial.now()
 
 
 def _rejecting(blocking: Sequence[FailingClause], analysis: Analysis) -> list[str]:

@@ -15,6 +15,7 @@ from trio_sched.engine.evaluation.preemption import Evictable
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.explanation.analysis import awaited_clauses
 from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.pod_groups import GroupOutcome, PodGroupOfPod, TooManyDecisions
 from trio_sched.interrupts import raise_interrupt
@@ -25,6 +26,7 @@ from trio_sched.plugin_api.clauses import Change, Edit
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, Victims, budgets_of
 from trio_sched.plugin_api.status import Code
 from trio_sched.plugin_api.verdicts import NodeStatuses
+from trio_sched.snapshot.node_columns import NodeColumns
 
 _CANDIDATES: Final = 16
 """Nodes with victims that are compared."""
@@ -86,6 +88,8 @@ class Trial:
     """How many changes have been tried."""
     group: PodGroupOfPod = field(init=False)
     """The group of the pod, if it has one: its pods are changed as the pod is, and decided together."""
+    awaits_something: bool = field(default=False, init=False)
+    """Whether the pod fits as things are, and waits for something before it is bound: that has to be there as well."""
     _uids: dict[tuple[str, str], str] | None = field(default=None, init=False)
     """(namespace, name) → UID of the pods on nodes."""
 
@@ -272,6 +276,11 @@ class Trial:
         if isinstance(decision, ScheduleResult):
             if is_in_group:
                 return self._decide_group(pod, others, preempt=preempt)
+            if self.awaits_something:
+                nodes = NodeColumns(scheduler.cache.table)
+                awaited = awaited_clauses(profile, pod, nodes, decision.state)
+                if awaited:
+                    return Outcome(message=f"waits for the {awaited[0].title}")
             return Outcome(node_name=decision.node_name)
         diagnosis, state = decision.diagnosis, decision.state
         if preempt and is_in_group:  # that room can be made for one of its pods says nothing of the group

@@ -88,6 +88,9 @@ class Clause:
     is_given: bool = False
     """It comes with the pod and is seldom wrong, as the node of a pod of a DaemonSet, or of a volume: where another
     requirement keeps the pod from the nodes that this one allows, that is the cause."""
+    is_awaited: bool = False
+    """It keeps the pod from no node, but from being bound, until a controller has done something: that is the cause
+    where nothing else is."""
     changes: Callable[[BoolArray], Iterable[Change]] = _no_changes
     """What would meet it on one of the given nodes (shape (nodes,)), the smallest change first."""
 

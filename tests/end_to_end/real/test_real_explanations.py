@@ -32,6 +32,8 @@ CONTROLLERS = (
 
 TAINTS_SINCE = 36
 """The first minor version whose devices have taints without a feature gate."""
+STORED = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "finalizers")
+"""What an API server adds to the metadata of an object."""
 ONLY = os.environ.get("ONLY_CAUSE", "")
 """A part of the names of the causes that are tried; for work on one of them."""
 
@@ -111,10 +113,12 @@ async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, 
     assert not problems, "\n".join(problems)
 
 
-def without_binding(one: dict[str, Any]) -> dict[str, Any]:
-    """A claim as it is before the controller has bound it, and before somebody deletes it."""
-    metadata = {key: value for key, value in one["metadata"].items() if key in ("name", "namespace")}
-    return {**one, "metadata": metadata} if one["kind"] == "PersistentVolumeClaim" else one
+def as_created(one: dict[str, Any]) -> dict[str, Any]:
+    """An object as it is before it is stored, before a controller has bound it, and before somebody deletes it."""
+    metadata = {key: value for key, value in one["metadata"].items() if key not in STORED}
+    bound = "pv.kubernetes.io/bind-completed"
+    annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key != bound}
+    return {**one, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
 
 
 async def create(server: Server, objects: list[dict[str, Any]], folder: Path) -> str:
@@ -122,7 +126,7 @@ async def create(server: Server, objects: list[dict[str, Any]], folder: Path) ->
     if not objects:
         return ""
     minor = await minor_of(server)
-    items = [as_served(minor, without_binding(one)) for one in objects]
+    items = [as_served(minor, as_created(one)) for one in objects]
     listed = {"apiVersion": "v1", "kind": "List", "items": items}
     code, printed = await run(["kubectl", "create", "-f", "-"], folder, json.dumps(listed))
     if not code:
