@@ -6,44 +6,19 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+from filled_scheduler import scheduler_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from trio_sched.engine.cache import Cache
 from trio_sched.engine.evaluation.decision import ScheduleResult
-from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
-from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.explanation import Explanation, explain
 from trio_sched.explanation.trial import EditedObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, pod
-from trio_sched.testing.plugin_harness import make_profile
 
-PLUGINS = [
-    "PrioritySort",
-    "NodeUnschedulable",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "PodTopologySpread",
-    "InterPodAffinity",
-]
 GIB = 1 << 30
-
-
-def scheduler_with(nodes: Iterable[Node], pods: Iterable[Pod]) -> Scheduler:
-    profile = make_profile(PLUGINS)
-    cache = Cache()
-    made = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod=lambda _key: None), rng=Random(0))
-    made.install_profiles({profile.name: profile})
-    for one in nodes:
-        cache.add_node(one)
-    for other in pods:
-        cache.add(other)
-    return made
 
 
 def random_cluster(random: Random) -> tuple[list[Node], list[Pod], Pod]:

@@ -1,31 +1,12 @@
 """What is said of a change besides what it does for the pod."""
 
-from random import Random
+from filled_scheduler import scheduler_with
 
-from trio_sched.engine.cache import Cache
-from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
-from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.data import cause_text
 from trio_sched.explanation.explanation import explain
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, owner_reference, pod
-from trio_sched.testing.plugin_harness import make_profile
-
-
-def scheduler_with(nodes: list[Node], pods: list[Pod]) -> Scheduler:
-    profile = make_profile(["PrioritySort", "NodeUnschedulable", "NodeResourcesFit"])
-    cache = Cache()
-    scheduler = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod=cache.unassigned.get), rng=Random(0))
-    scheduler.install_profiles({profile.name: profile})
-    for one in nodes:
-        cache.add_node(one)
-    for other in pods:
-        if other.node_name:
-            cache.add(other)
-        else:
-            cache.put_unassigned(other)
-    return scheduler
 
 
 def notes_of(nodes: list[Node], pods: list[Pod], asked: Pod) -> dict[str, tuple[str, ...]]:

@@ -139,6 +139,7 @@ def explain(
                 f"pod group {group} is ignored, as the gate GenericWorkload is off here; if the cluster has it, "
                 "ask with --feature-gates=GenericWorkload=true,GangScheduling=true"
             )
+        found.notes += _notes_on_node(scheduler, pod)
         if not pod.node_name:
             found.outcome = trial.now(preempt=True)
             decided = found.outcome.group
@@ -157,6 +158,18 @@ def explain(
         found.on_nodes = [_on_node(found, name) for name in scores_of]
     scheduler.invalidate_signatures()
     return found
+
+
+def _notes_on_node(scheduler: Scheduler, pod: Pod) -> list[str]:
+    """What keeps a pod from running that has its node: nothing that a scheduler can change."""
+    if not pod.node_name:
+        return []
+    if pod.node_name not in scheduler.cache.table.row_of:
+        near = nearest_name(pod.node_name, scheduler.cache.table.row_of)
+        return [f"there is no node {pod.node_name}" + (f"; did you mean {near}?" if near else "")]
+    if pod.status.phase == "Pending":
+        return [f"the kubelet of {pod.node_name} starts it; kubectl describe pod shows how far that is"]
+    return []
 
 
 def _look_for_awaited(found: Explanation, trial: Trial) -> None:
