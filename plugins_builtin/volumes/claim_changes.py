@@ -15,6 +15,7 @@ from plugins_builtin.volumes.volumes import (
     capacity_nano,
     limit_nano,
     requested_nano,
+    volume_mode,
     whole_bytes,
 )
 from trio_sched.plugin_api import (
@@ -163,6 +164,8 @@ def as_available(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Chang
                 fields["size"] = quantity_text(STORAGE, capacity_nano(volume) // 10**9)
             if not set(claim.spec.access_modes or ()) <= set(volume.spec.access_modes or ()):
                 fields["access_modes"] = volume.spec.access_modes
+            if volume_mode(volume) != volume_mode(claim):
+                fields["volume_mode"] = volume_mode(volume)
             if not _is_selected(claim, volume):
                 fields["selector"] = None
             if fields:
@@ -179,6 +182,7 @@ def _changed(claim: PersistentVolumeClaim, size: str = "", **fields: Any) -> Cha
         requests = {**(claim.spec.resources.requests or {}), STORAGE: size}
         fields["resources"] = replace_fields(claim.spec.resources, requests=requests)
     what += [", ".join(fields["access_modes"])] if "access_modes" in fields else []
+    what += [f"volumeMode {fields['volume_mode']}"] if "volume_mode" in fields else []
     titles = ([f"with {' and '.join(what)}"] if what else []) + (["without selector"] if "selector" in fields else [])
     spec = replace_fields(claim.spec, **fields)
     edit = Edit(

@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from plugins_builtin.volumes.assume_cache import AssumeCache
 from plugins_builtin.volumes.volumes import (
+    FILESYSTEM,
     STORAGE,
     capacity_nano,
     limit_nano,
@@ -33,8 +34,6 @@ from trio_sched.plugin_api import (
     match_label_values,
     parse_nano,
 )
-
-_FILESYSTEM = "Filesystem"
 
 
 class ClaimSelectorError(ValueError):
@@ -102,7 +101,7 @@ class StorageIndex:
             if (
                 (spec.claim_ref is not None and not is_pre_bound)
                 or capacity_nano(volume) < requested
-                or (spec.volume_mode or _FILESYSTEM) != (claim.spec.volume_mode or _FILESYSTEM)
+                or (spec.volume_mode or FILESYSTEM) != (claim.spec.volume_mode or FILESYSTEM)
                 or (spec.volume_attributes_class_name or "") != (claim.spec.volume_attributes_class_name or "")
                 or volume.metadata.deletion_timestamp is not None
             ):

@@ -41,6 +41,7 @@ from plugins_builtin.volumes.volumes import (
     named_claims,
     not_owned,
     requested_nano,
+    volume_mode,
     whole_bytes,
 )
 from trio_sched.plugin_api import (
@@ -227,7 +228,9 @@ def _why_none(handle: Handle, claim: PersistentVolumeClaim) -> str:
     modes = set(claim.spec.access_modes or ())
     if not any(modes <= set(one.spec.access_modes or ()) for one in free):
         return f" (none of the {len(free)} allows {', '.join(sorted(modes))})"
-    return f" (none of the {len(free)} fits its selector, mode or size)"
+    if not any(volume_mode(one) == volume_mode(claim) for one in free):
+        return f" (none of the {len(free)} has the volumeMode {volume_mode(claim)})"
+    return f" (none of the {len(free)} fits its selector, modes and size)"
 
 
 # --- claims that only some nodes can use ----------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from trio_sched.plugin_api import (
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+FILESYSTEM: Final = "Filesystem"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
@@ -124,6 +125,11 @@ def capacity_nano(volume: PersistentVolume) -> int:
     """The capacity of *volume*, in nano bytes; 0 if it has none."""
     amount = (volume.spec.capacity or {}).get(STORAGE)
     return 0 if amount is None else parse_nano(amount)
+
+
+def volume_mode(one: PersistentVolume | PersistentVolumeClaim) -> str:
+    """``Filesystem``, unless *one* says ``Block``."""
+    return one.spec.volume_mode or FILESYSTEM
 
 
 def whole_bytes(nano: int) -> int:
