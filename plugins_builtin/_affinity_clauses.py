@@ -177,6 +177,27 @@ def affinity_clauses(pod: Pod, nodes: NodeColumns) -> Iterator[Clause]:
         )
 
 
+def added_clause(nodes: NodeColumns, added: NodeSelector) -> Clause:
+    """The affinity that the configuration of the profile adds to every pod."""
+    fails, terms = ~match_node_selector(added, nodes), added.node_selector_terms or ()
+    texts = [" and ".join(map(requirement_text, _requirements(term))) or "an empty term" for term in terms]
+
+    def changes(where: BoolArray) -> Iterator[Change]:
+        for term in terms:
+            required = _requirements(term)
+            if len(required) == 1 and required[0].operator == "In" and required[0].values:
+                yield from _labelled(nodes, where & fails, required[0].key, required[0].values[0])
+
+    return Clause(
+        reason="ProfileAffinityMismatch",
+        title=f"node affinity of its profile: {' or '.join(texts[:_MAX_VALUES]) or 'no term'}",
+        fails=fails,
+        cause="the configuration of the scheduler adds it to every pod of the profile",
+        is_given=not fails.all(),
+        changes=changes,
+    )
+
+
 def _no_term_matches(terms: Sequence[NodeSelectorTerm], fails: BoolArray) -> str:
     if not any(map(_requirements, terms)):
         return "a node affinity term without requirements matches no node" if terms else "it has no term"

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from plugins_builtin._affinity_clauses import affinity_clauses, selector_clauses
+from plugins_builtin._affinity_clauses import added_clause, affinity_clauses, selector_clauses
 from plugins_builtin._node_inclusion import required_matches, required_node_selector
 from trio_sched.plugin_api import (
     SKIP,
@@ -91,8 +91,9 @@ class NodeAffinity:
 
     @hookimpl
     def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
-        """Each label of the node selector, each requirement of the required affinity."""
-        return [*selector_clauses(pod, nodes), *affinity_clauses(pod, nodes)]
+        """Each label of the node selector, each requirement of the required affinity, the added affinity."""
+        added = [] if self._added_required is None else [added_clause(nodes, self._added_required)]
+        return [*selector_clauses(pod, nodes), *affinity_clauses(pod, nodes), *added]
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:

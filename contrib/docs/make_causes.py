@@ -34,6 +34,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "UntoleratedTaint": "The nodes have a taint that the pod does not tolerate.",
         "NodeCordoned": "The nodes are cordoned: `kubectl cordon` or `drain` was there.",
         "NodeSelectorMismatch": "The nodes lack a label of `spec.nodeSelector`.",
+        "ProfileAffinityMismatch": "The configuration adds a node affinity to the pods of the profile.",
         "NodeAffinityMismatch": "The nodes do not match the required node affinity.",
         "HostPortInUse": "Other pods on the nodes have the host port.",
         "NoNodes": "The cluster has no nodes, or none that the scheduler sees.",
@@ -83,6 +84,8 @@ REASONS: Final[dict[str, dict[str, str]]] = {
     },
     "The pod itself": {
         "SchedulingGated": "The pod has scheduling gates; whatever has set them has to remove them.",
+        "ExtenderRefuses": "An extender of the configuration leaves out the nodes that the plugins accept.",
+        "ExtenderFailed": "An extender has a say in the pod, and could not be asked.",
         "UnknownScheduler": "No scheduler has the name that is in `spec.schedulerName`.",
         "FitsNow": "Nothing keeps it pending any more: it was not tried since, or its turn has not come.",
     },

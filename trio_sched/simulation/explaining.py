@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.written_objects import written_as
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.commands import Kubectl
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Explanation, Waiting, explain, with_scheduler
+from trio_sched.explanation.extenders import add_extenders
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -139,7 +141,7 @@ async def explain_live(
         fill(assembly, snapshot)
         kubectl = Kubectl(flags=question.context, written=written_as(listing.served))
         asked = AskedPods(pods, owners)
-        answers = _explained(question, assembly.scheduler, asked, found, now, listing.hidden, kubectl)
+        answers = await _explained(question, assembly, asked, found, now, listing.hidden, kubectl)
         if question.is_default:
             answers.notes.append(_DEFAULTS)
         answers.notes += listing.notes
@@ -174,25 +176,25 @@ async def explain_manifests(
         asked = AskedPods(snapshot.pods, _owners(objects))
         found = _asked(question, asked)
         fill(assembly, snapshot)
-        return _explained(question, assembly.scheduler, asked, found, now)
+        return await _explained(question, assembly, asked, found, now)
 
 
-def explain_settled(question: Question, store: ObjectStore, scheduler: Scheduler, now: datetime) -> Answers:
+async def explain_settled(question: Question, store: ObjectStore, assembly: Assembly, now: datetime) -> Answers:
     """Explain pods of a cluster that has been simulated.
 
     Args:
         question: what is asked.
         store: the objects.
-        scheduler: with the same objects.
+        assembly: of the scheduler, with the same objects.
         now: the time of day there.
 
     Raises:
         NoSuchPod: there is no such pod.
     """
-    show_priority_classes(store, scheduler)
+    show_priority_classes(store, assembly.scheduler)
     objects = objects_of_store(store)
     asked = AskedPods([pod for pod in objects(POD_KIND) if not pod.is_terminal], _owners(objects))
-    return _explained(question, scheduler, asked, _asked(question, asked), now)
+    return await _explained(question, assembly, asked, _asked(question, asked), now)
 
 
 def _owners(objects: Objects) -> dict[tuple[str, str, str], Any]:
@@ -212,16 +214,16 @@ def _asked(question: Question, asked: AskedPods) -> list[Pod]:
     return list(found.values())
 
 
-def _explained(
+async def _explained(
     question: Question,
-    scheduler: Scheduler,
+    assembly: Assembly,
     asked: AskedPods,
     pods: Sequence[Pod],
     now: datetime,
     hidden: Mapping[str, str] = MappingProxyType({}),
     kubectl: Kubectl | None = None,
 ) -> Answers:
-    answers = Answers()
+    answers, scheduler = Answers(), assembly.scheduler
     adopted = _adopted(scheduler, asked, pods, answers)
     groups = sorted(like_each_other(pods, asked), key=lambda group: -len(group))
     if len(groups) > _MAX_EXPLAINED:
@@ -229,6 +231,8 @@ def _explained(
     for number, group in enumerate(groups[:_MAX_EXPLAINED]):
         pod = group[0]
         found = explain(scheduler, adopted(pod), scores_of=question.nodes, remedies=number < _MAX_WITH_REMEDIES)
+        if found.is_pending and found.fits_now:
+            await _ask_extenders(assembly, adopted(pod), found)
         found.pod = pod
         found.waiting = waiting_of(pod, asked.pods, now)
         if hidden:
@@ -240,6 +244,15 @@ def _explained(
             f"changes were tried for the first {_MAX_WITH_REMEDIES} only; ask about the others by name"
         )
     return answers
+
+
+async def _ask_extenders(assembly: Assembly, pod: Pod, found: Explanation) -> None:
+    extenders, table = assembly.extenders, assembly.scheduler.cache.table
+    if extenders is None or not extenders.is_interested(pod):
+        return
+    names = found.analysis.names(found.analysis.passes)
+    verdicts = await extenders.verdicts(pod, {name: table.nodes[table.row_of[name]] for name in names})
+    add_extenders(found, verdicts)
 
 
 def _doubt(found: Explanation, scheduler: Scheduler, hidden: Mapping[str, str]) -> None:

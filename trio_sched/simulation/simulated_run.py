@@ -102,7 +102,7 @@ class Plan:
     """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
     change: Callable[[RunningCluster], Awaitable[None]] | None = None
     """Changes the cluster when it has come to rest; it is the end when it has done so once more."""
-    inspect: Callable[[ObjectStore, Scheduler, datetime], None] = lambda _store, _scheduler, _now: None
+    inspect: Callable[[ObjectStore, Assembly, datetime], Awaitable[None]] | None = None
     """Looks at the objects and the scheduler at the end; *now* is the cluster's time then."""
     explains_placements: bool = False
     """Whether to explain pods, which have full names then, without the volumes and devices that they got."""
@@ -202,7 +202,8 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
                 settled = await settle()
         outcome = outcome_now(settled)
         plan.say_assumptions(outcome)
-        plan.inspect(server.store, assembly.scheduler, server.now())
+        if plan.inspect is not None:
+            await plan.inspect(server.store, assembly, server.now())
         if own_claims is None:
             explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome), plan.say)
         else:

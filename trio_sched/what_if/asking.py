@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import define, evolve, field
 
-from trio_sched.engine.scheduler import Scheduler
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.sections import Section
@@ -105,5 +105,5 @@ class _Asked:
         async with changes_of(running) as changes:
             await self.action.change(changes)
 
-    def inspect(self, store: ObjectStore, _scheduler: Scheduler, _now: datetime) -> None:
+    async def inspect(self, store: ObjectStore, _assembly: Assembly, _now: datetime) -> None:
         self.after = pod_states(store)

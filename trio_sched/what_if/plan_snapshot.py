@@ -7,7 +7,7 @@ from datetime import datetime
 import trio
 from attrs import evolve
 
-from trio_sched.engine.scheduler import Scheduler
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.simulation.cluster_files import is_dumped
 from trio_sched.simulation.live.cluster_snapshot import (
     ClusterSnapshot,
@@ -31,8 +31,8 @@ def snapshot_of_plan(plan: Plan) -> ClusterSnapshot:
         return trio.run(_as_it_stands, plan)
     found: list[ClusterSnapshot] = []
 
-    def inspect(store: ObjectStore, scheduler: Scheduler, _now: datetime) -> None:
-        found.append(snapshot_of(objects_of_store(store), scheduler.object_cache.kinds))
+    async def inspect(store: ObjectStore, assembly: Assembly, _now: datetime) -> None:
+        found.append(snapshot_of(objects_of_store(store), assembly.scheduler.object_cache.kinds))
 
     run_plan(evolve(plan, inspect=inspect), lambda _done, _of: None)
     return found[0]

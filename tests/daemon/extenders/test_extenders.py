@@ -232,3 +232,30 @@ def test_pods_are_kept_whole_while_pending_and_as_victims_if_needed() -> None:
     assert keeps_whole(Config(filter_verb="f", node_cache_capable=True)) == [True, False, True]
     assert keeps_whole(Config(preempt_verb="p", node_cache_capable=True)) == [True, False, True]
     assert keeps_whole(Config(preempt_verb="p")) == [True, True, True]
+
+
+# --- explaining -----------------------------------------------------------------------------------------------------
+
+
+async def test_for_an_explanation_each_says_what_it_refuses_until_one_fails(autojump_clock: MockClock) -> None:
+    served = [
+        PretendExtender("http://first.test", {"filter": leaving(lambda name: name != "a", "a is reserved")}),
+        PretendExtender("http://second.test", is_dead=True),
+        PretendExtender("http://third.test", {"filter": leaving(lambda _name: False)}),
+    ]
+    ignorable = [False, True, False]
+    configs = [
+        Config(url_prefix=one.url, filter_verb="filter", http_timeout_ns=SECOND_NS, ignorable=may_be)
+        for one, may_be in zip(served, ignorable, strict=True)
+    ]
+    asked = extenders(*configs, served=served)
+    found = await asked.verdicts(pod("p"), {"a": node("a"), "b": node("b")})
+    # Those that may be ignored come last, and nothing is left for the second one.
+    assert [(one.name, one.refused, one.problem) for one in found] == [
+        ("http://first.test", {"a": "a is reserved"}, ""),
+        ("http://third.test", {"b": ""}, ""),
+    ]
+    served[0].is_dead = True
+    (failed,) = await asked.verdicts(pod("p"), {"a": node("a"), "b": node("b")})
+    assert (failed.name, failed.refused, failed.is_ignorable) == ("http://first.test", {}, False)
+    assert "connection refused" in failed.problem

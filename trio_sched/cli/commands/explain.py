@@ -24,7 +24,7 @@ from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selec
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import Answer, AnswerCommand
 from trio_sched.cli.process.terminal import PIPE_WIDTH
-from trio_sched.engine.scheduler import Scheduler
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.errors import first_leaf
 from trio_sched.explanation.text import Layout, explanation_text, plain
 from trio_sched.go.text import printable
@@ -175,8 +175,8 @@ def _simulated(question: Question, manifests: Sequence[Manifest], now: datetime,
     """The answers once the cluster has been scheduled."""
     answers: list[Answers] = []
 
-    def inspect(store: ObjectStore, scheduler: Scheduler, then: datetime) -> None:
-        answers.append(explain_settled(question, store, scheduler, then))
+    async def inspect(store: ObjectStore, assembly: Assembly, then: datetime) -> None:
+        answers.append(await explain_settled(question, store, assembly, then))
 
     progress.begin("pods decided on")
     plan = Plan(

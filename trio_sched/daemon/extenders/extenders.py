@@ -13,7 +13,7 @@ from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.daemon.extenders.extender import Extender
 from trio_sched.daemon.extenders.extender_error import ExtenderError
 from trio_sched.daemon.extenders.extender_wire import MetaVictims, NodeNameToVictims
-from trio_sched.engine.evaluation.extender_cycle import ExtenderResult
+from trio_sched.engine.evaluation.extender_cycle import ExtenderResult, ExtenderVerdict
 from trio_sched.go.text import quote
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -105,6 +105,30 @@ class Extenders:
             statuses |= filtered.statuses
             nodes = {name: nodes[name] for name in filtered.names}
         return nodes, statuses
+
+    async def verdicts(self, pod: Pod, nodes: Mapping[str, Node]) -> list[ExtenderVerdict]:
+        """What each says of *nodes*, one after the other; after one that fails and may not be ignored no other is."""
+        found: list[ExtenderVerdict] = []
+        for extender in self._deciding:
+            if not nodes or not extender.config.filter_verb or not extender.is_interested(pod):
+                continue
+            try:
+                filtered = await extender.filter(pod, nodes)
+            except ExtenderError as failed:
+                may_be = extender.is_ignorable
+                found.append(ExtenderVerdict(name=extender.name, refused={}, problem=str(failed), is_ignorable=may_be))
+                if not may_be:
+                    break
+                continue
+            left = set(filtered.names)
+            refused = {name: filtered.statuses[name].message if name in filtered.statuses else "" for name in nodes}
+            found.append(
+                ExtenderVerdict(
+                    name=extender.name, refused={name: why for name, why in refused.items() if name not in left}
+                )
+            )
+            nodes = {name: node for name, node in nodes.items() if name in left}
+        return found
 
     async def _prioritize(self, pod: Pod, nodes: Mapping[str, Node]) -> dict[str, int]:
         """Call all at once; one that fails adds no scores."""

@@ -53,6 +53,20 @@ class ExtenderResult:
     """What they add to the total of each node."""
 
 
+@frozen(kw_only=True)
+class ExtenderVerdict:
+    """What one extender says of the nodes that are left to it, for the explanation of a pod."""
+
+    name: str
+    """Its address."""
+    refused: Mapping[str, str]
+    """The nodes that it left out, and why."""
+    problem: str = ""
+    """Why there is no answer."""
+    is_ignorable: bool = False
+    """Whether the scheduler goes on without an answer."""
+
+
 ExtendersAnswer = tuple[NodesForExtenders, ExtenderResult] | SchedulingFailure
 """What extenders have left of which nodes, or why the pod has no place."""
 
