@@ -67,6 +67,8 @@ def test_commands_change_what_was_tried(tmp_path: Path) -> None:
     assert commands("a label that no node has at all") == ["kubectl label node n1 disk=ssd"]
     (recreated,) = commands("a device of a claim on a node that is full, and a node without devices")
     assert recreated.endswith("| kubectl replace --force -f -")  # whoever uses claims is not resized
+    owned = commands("a claim of an ephemeral volume that was there before")
+    assert owned == ["kubectl delete persistentvolumeclaim asked-scratch -n default --wait=false"]
     assert commands("too many pods") == ["kubectl delete pod running -n default"]
     (gate,) = commands("a scheduling gate")
     assert gate == (

@@ -227,7 +227,10 @@ def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
     if one.new is None:
         kind, _ = kubectl.written(one.kind, {})
         is_ending = one.old is not None and one.old.metadata.deletion_timestamp is not None
-        return f"{call} delete {kind} {name}{where}{' --force --grace-period=0' if is_ending else ''}"
+        flags = " --force --grace-period=0" if is_ending else ""
+        if one.kind == "PersistentVolumeClaim":  # a controller makes it again at once, and kubectl would wait for that
+            flags += " --wait=false"
+        return f"{call} delete {kind} {name}{where}{flags}"
     kind, made = kubectl.written(one.kind, manifest(one))
     if one.old is None:
         return f"echo {_patch(made)} | {call} apply -f -"
