@@ -168,13 +168,16 @@ def awaited_clauses(profile: Profile, pod: Pod, nodes: NodeColumns, state: Cycle
     """What a pod that fits waits for before it is bound.
 
     Args:
-        profile: the plugins that are asked.
+        profile: of its plugins those are asked that have permit or pre_bind, which is where a pod waits.
         pod: the pod.
         nodes: all nodes.
         state: what the pre_filters have left.
     """
     everywhere, found = np.ones(len(nodes), dtype=np.bool_), list[FailingClause]()
+    waiting = {one.plugin for one in (*profile.permit, *profile.pre_bind)}
     for plugin, hook in profile.clauses.items():
+        if plugin not in waiting:
+            continue
         try:
             clauses = [one for one in call_clauses(hook, pod, nodes, state) if one.is_awaited]
         except HookFailed:  # it may have had nothing to say of this pod
