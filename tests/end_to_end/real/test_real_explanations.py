@@ -63,13 +63,14 @@ async def scheduler_of(name: str, server: Server, folder: Path) -> AsyncIterator
 
 
 async def provision(server: Server) -> None:
-    """The provisioner of the class fast: a volume for each claim whose node is chosen."""
+    """The provisioner of the class fast: a volume for each claim whose node is chosen, and there."""
     while True:
         await trio.sleep(0.5)
         claims = await server.request("GET", f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims")
+        nodes = {one["metadata"]["name"] for one in (await server.request("GET", "/api/v1/nodes"))["items"]}
         for one in claims["items"]:
             metadata, spec = one["metadata"], one["spec"]
-            is_chosen = "volume.kubernetes.io/selected-node" in metadata.get("annotations", {})
+            is_chosen = metadata.get("annotations", {}).get("volume.kubernetes.io/selected-node") in nodes
             if spec.get("storageClassName") != "fast" or spec.get("volumeName") or not is_chosen:
                 continue
             made = volume(f"made-{metadata['uid']}", metadata["name"], size=spec["resources"]["requests"]["storage"])
