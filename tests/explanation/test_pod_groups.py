@@ -235,3 +235,18 @@ def test_without_the_gate_for_it_nothing_is_claimed_of_preemption_for_gangs(tmp_
     data = explained(preempting("1.36", cpu="2", priorityClassName="high"), tmp_path)
     assert data["cause"]["mayEvict"] == []
     assert not [title for title in titles(data) if "priority" in title]
+
+
+def test_a_pod_of_the_gang_that_is_gated_is_named_and_its_gates_can_go(tmp_path: Path) -> None:
+    first, second = members(2, cpu="1")
+    second["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
+    data = explained([*racks(1), gang(2), first, second], tmp_path)
+    assert data["cause"]["reasons"] == ["GangDoesNotFit"]
+    assert "pod default/t1 is not tried: waiting for scheduling gates: [example.com/quota]" in data["cause"]["text"]
+    assert titles(data)[0] == "remove the scheduling gates of default/t1"
+
+
+def test_a_pod_group_that_does_not_exist_is_made(tmp_path: Path) -> None:
+    data = explained([*racks(1), *members(1)], tmp_path)
+    assert data["cause"]["reasons"] == ["PodGroupNotFound"]
+    assert titles(data) == ["make the pod group train, whose pods are scheduled one by one"]

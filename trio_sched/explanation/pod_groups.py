@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, Final
 
 import numpy as np
 from attrs import define, evolve, field, frozen
-from msgspec import structs
 
 from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.engine.hooks.hook_failure import HookFailed
@@ -27,21 +26,29 @@ from trio_sched.engine.pod_groups.pod_group_trial import PodGroupTrial
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.analysis import FailingClause, clause_without_hook
+from trio_sched.explanation.group_changes import (
+    COMPOSITE,
+    KIND,
+    recreate_group,
+    smaller_tree,
+    without_gates,
+    without_topology,
+)
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
 from trio_sched.objects.pod_groups.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
-from trio_sched.plugin_api.clauses import Change, Clause, Edit, smaller_gang
+from trio_sched.plugin_api.clauses import Change, Clause, edit_pod, smaller_gang, some_names
 from trio_sched.plugin_api.pod_groups import MAX_LEVELS, PodGroupInfo, PodGroupPostFilterResult, PodGroupTree
 from trio_sched.plugin_api.smaller_requests import smaller_request
 
-_KIND: Final = "PodGroup"
-_COMPOSITE: Final = "CompositePodGroup"
 _MOST_DECISIONS: Final = 3000
 """Decisions on pods of groups for one explanation: a gang of 300 is tried ten times, if it has one placement."""
 _IN_BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 _UNIT: Final = 1 << 20
 """Requests in bytes are multiples of it."""
+_MOST_HELD_BACK: Final = 2
+"""Pods of the group that are not tried, of which the reason is shown."""
 _MOST_PLACEMENTS: Final = 6
 """Placements that are shown, those in which most pods fit."""
 
@@ -118,9 +125,9 @@ class PodGroupOfPod:
 
     def _composite(self, name: str) -> CompositePodGroup | None:
         cache = self.scheduler.object_cache
-        if _COMPOSITE not in cache.kinds:
+        if COMPOSITE not in cache.kinds:
             return None
-        found: CompositePodGroup | None = cache.get(_COMPOSITE, name, self.pod.namespace)
+        found: CompositePodGroup | None = cache.get(COMPOSITE, name, self.pod.namespace)
         return found
 
     def _members(self) -> Mapping[str, Pod] | None:
@@ -131,9 +138,9 @@ class PodGroupOfPod:
     def group(self) -> PodGroup | None:
         """The group as it is; None if there is none."""
         cache, key = self.scheduler.object_cache, self.pod.group_key
-        if key is None or _KIND not in cache.kinds:
+        if key is None or KIND not in cache.kinds:
             return None
-        found: PodGroup | None = cache.get(_KIND, key.partition("/")[2], self.pod.namespace)
+        found: PodGroup | None = cache.get(KIND, key.partition("/")[2], self.pod.namespace)
         return found
 
     def waiting_members(self) -> list[Pod]:
@@ -238,13 +245,27 @@ class PodGroupOfPod:
         return FailingGroup(group=self.group(), result=result, members=len(cycle.infos))
 
     def _is_tried(self, pod: Pod) -> bool:
-        if pod.metadata.deletion_timestamp is not None or pod.scheduler_name != self.pod.scheduler_name:
-            return False
-        profile = self.scheduler.profiles[pod.scheduler_name]
+        return self._held_back_by(pod) is None
+
+    def _held_back_by(self, pod: Pod) -> str | None:
+        """Why a pod of the group is not tried with the others; None if it is."""
+        if pod.metadata.deletion_timestamp is not None:
+            return "it is being deleted"
+        if pod.scheduler_name != self.pod.scheduler_name:
+            return f"it is for the scheduler {pod.scheduler_name}"
         try:
-            return all(call_status_hook(hook, pod) is None for hook in profile.pre_enqueue)
-        except HookFailed:
-            return False
+            for hook in self.scheduler.profiles[pod.scheduler_name].pre_enqueue:
+                status = call_status_hook(hook, pod)
+                if status is not None:
+                    return status.message
+        except HookFailed as failed:
+            return str(failed)
+        return None
+
+    def _held_back(self) -> dict[str, tuple[Pod, str]]:
+        """The other pods of the group that are not tried, and why, by their keys."""
+        others = [(one, self._held_back_by(one)) for one in self.waiting_members() if one.uid != self.pod.uid]
+        return {one.key: (one, why) for one, why in others if why is not None}
 
     def clause(self, outcome: GroupOutcome, nodes: int) -> FailingClause:
         """The requirement that the pods of the group run at once, which is not met.
@@ -267,10 +288,11 @@ class PodGroupOfPod:
         name = (self.pod.group_key or "").partition("/")[2]
         what = "pods" if group is None or group.min_count is None else f"{group.min_count} pods"
         where = f" in one {key}" if key else ""
+        waiting = [f"the pod {key} is not tried: {why}" for key, (_pod, why) in self._held_back().items()]
         return Clause(
             reason="GangDoesNotFitInPlacement" if key else "GangDoesNotFit",
             title=f"{what} of the gang {name} at once{where}",
-            cause=explain(result, failing.members, topology_key=key),
+            cause="; ".join([*waiting[:_MOST_HELD_BACK], explain(result, failing.members, topology_key=key)]),
             details=lambda: _details(result, key),
             changes=lambda _nodes: () if group is None else self._changes(group, result.fitting, outcome),
         )
@@ -291,16 +313,24 @@ class PodGroupOfPod:
     def _changes(self, group: AnyGroup, fitting: int, outcome: GroupOutcome) -> Iterator[Change]:
         if isinstance(group, CompositePodGroup):
             if group.min_group_count is not None and 0 < fitting < group.min_group_count:
-                yield _smaller_tree(group, fitting)
+                yield smaller_tree(group, fitting)
         elif group.min_count is not None:
+            yield from self._without_gates()
             count = fitting + len(self._members() or ()) - len(self.waiting_members())  # with those that have a node
             if 0 < count < group.min_count:
                 yield smaller_gang(group, count, recreated=not self.scheduler.behaviour.smaller_gangs_are_tried)
         if group.topology_key:
-            edit = recreate_group(group, _without_topology)
+            edit = recreate_group(group, without_topology)
             title = f"recreate the group {group.name} without its topology constraint"
             yield Change(title=title, edits=(edit,))
         yield from self._smaller_requests(outcome)
+
+    def _without_gates(self) -> Iterator[Change]:
+        """The other pods of the group without their scheduling gates."""
+        gated = [one for one, _why in self._held_back().values() if one.spec.scheduling_gates]
+        if gated:
+            title = f"remove the scheduling gates of {some_names([one.key for one in gated])}"
+            yield Change(title=title, edits=tuple(edit_pod(one, without_gates) for one in gated))
 
     def _smaller_requests(self, outcome: GroupOutcome) -> Iterator[Change]:
         """For each resource that is short the largest request with which all fit."""
@@ -336,21 +366,6 @@ def _others_first(pod: Pod) -> Clause:
         title=f"place besides the other pods of the group {name}",
         cause="these come first, and leave it no node",
     )
-
-
-def recreate_group(group: AnyGroup, apply: Callable[[Any], Any]) -> Edit:
-    """The edit that deletes *group* and creates it as *apply* gives it."""
-    kind = _COMPOSITE if isinstance(group, CompositePodGroup) else _KIND
-    return Edit(kind=kind, name=group.name, namespace=group.namespace, apply=apply, recreate=True)
-
-
-def _without_topology(group: Any) -> Any:
-    return structs.replace(group, spec=structs.replace(group.spec, scheduling_constraints=None))
-
-
-def _smaller_tree(group: CompositePodGroup, count: int) -> Change:
-    edit = recreate_group(group, lambda one: one.with_min_group_count(count))
-    return Change(title=f"recreate the composite group {group.name} with minGroupCount {count}", edits=(edit,))
 
 
 def _is_gang(group: AnyGroup) -> bool:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.explanation.analysis import Analysis
-from trio_sched.explanation.pod_groups import recreate_group
+from trio_sched.explanation.group_changes import recreate_group
 from trio_sched.explanation.trial import Trial
 from trio_sched.objects.metadata import NamedObject
 from trio_sched.objects.pod import Pod
