@@ -11,7 +11,9 @@ from lossy_network import LossyNetwork, start_behind_lossy_network
 from sharded_replicas import HEAD, SETTLED_SECONDS, held_of, ready_of, sharding_of
 from trio.testing import MockClock
 
+from trio_sched.daemon.sharding.proposals import ANSWER_SECONDS
 from trio_sched.engine.sharding.ownership import LANE, shard_of
+from trio_sched.engine.sharding.reserved_places import MAY_PREEMPT, PLACE_RESERVED
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, pod, pod_anti_affinity, pod_term
@@ -23,6 +25,7 @@ WITHOUT_PREEMPTION = (
     "profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}]\n"
 )
 ONE_ROOM = [node("only", cpu=1)]
+OTHER = next(name for name in (f"n{number}" for number in range(99)) if shard_of(name, 2) != LANE)
 
 
 @define(eq=False)
@@ -365,3 +368,23 @@ async def test_of_two_pods_that_are_nominated_to_the_same_place_at_the_same_time
         await trio.sleep(1)
         bound = [cluster.pod(by_shard[shard].name).node_name for shard in (0, 1)]
         assert sorted(bound) == ["", there]
+
+
+async def test_a_bind_is_not_sent_again_for_a_pod_that_was_nominated_to_the_node_once_more_for_another_place(
+    autojump_clock: MockClock,
+) -> None:
+    async with late([node(OTHER, cpu=1)], shards=2, replicas=2) as replicas:
+        cluster, lane, owner = replicas.cluster, replicas.owner(LANE), replicas.owner(1)
+        link = replicas.link(owner)
+        link.held = b"/binding"
+        await cluster.create(pod("a", cpu=1, affinity=pod_anti_affinity(pod_term("app=b"))))  # the lane decides on it
+        await trio.sleep(ANSWER_SECONDS + 3)
+        await lane.kill()
+        taken_back = cluster.pod("a").nominated_node_name
+        note = {"type": PLACE_RESERVED, "status": "False", "reason": MAY_PREEMPT, "message": "others may be evicted"}
+        status = {"nominatedNodeName": OTHER, "conditions": [note]}
+        await cluster.patch(cluster.pod("a"), {"status": status}, subresource="status")
+        link.held = b""  # the first bind stays where it is
+        await trio.sleep(5)
+        resent = cluster.pod("a").node_name
+        assert (taken_back, resent) == ("", "")

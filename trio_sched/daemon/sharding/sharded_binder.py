@@ -13,7 +13,6 @@ from trio_sched.daemon.sharding.versioned_writes import (
     NoLongerOwn,
     PodHasChanged,
     VersionedWrites,
-    nominated_as_before,
     place_as_before,
 )
 from trio_sched.engine.sharding.owned_shards import OwnedShards
@@ -44,11 +43,9 @@ class ShardedBinder:
         is_own = tokens is not None and any(one.shard == self.owned.of_node(node_name) for one in tokens)
         if tokens is None or not (is_own or kept is not None):
             return failure(NoLongerOwn())
-        check = None
-        if kept is not None:
-            pod, check = kept, partial(place_as_before, kept)
-        elif self.owned.is_proposed(pod):
-            check = partial(nominated_as_before, pod)
+        pod, check = kept or pod, None
+        if kept is not None or self.owned.is_proposed(pod):  # it may be wanted there for another reason by now
+            check = partial(place_as_before, pod)
         write = partial(self._send, pod, node_name)
         try:
             await self.writes.send(
