@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from trio_sched.daemon.sharding.group_places import GroupPlaces
+from trio_sched.daemon.sharding.needed_pods import NeededPods
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.engine.object_cache import ObjectCache
@@ -71,6 +72,7 @@ class ShardNodes:
         elector: ShardElector,
         proposals: Proposals,
         groups: GroupPlaces,
+        needed: NeededPods,
         objects: ObjectCache,
         handle: Handle,
     ) -> None:
@@ -80,6 +82,7 @@ class ShardNodes:
         self.elector = elector
         self.proposals = proposals
         self.groups = groups
+        self.needed = needed
 
     @hookimpl
     def events_to_register(self) -> list[EventRegistration]:
@@ -180,23 +183,29 @@ class ShardNodes:
             return HAS_ROOM
         under_way = self.owned.began(pod, node_name)
         under_way.tokens = self.elector.tokens(under_way.shards)
+        if not state.is_trial and self.owned.decides_on(pod):
+            self.needed.note(pod)
         return None
 
     @hookimpl
     def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
         """It has an end; another one is that it is bound, see `ShardedBindingCycle`."""
         self.owned.ended(pod.uid)
+        self.needed.forget(pod.uid)
         self.proposals.bound.discard(pod.uid)
         self.proposals.announced.pop(pod.uid, None)
 
     @hookimpl
     def pre_bind_pre_flight(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Own nodes need nothing."""
-        return SKIP if self.owned.owns_node(node_name) else None
+        return SKIP if self.owned.owns_node(node_name) and not self.needed.has_some(pod.uid) else None
 
     @hookimpl
     async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Propose the pod to the owner of the node, which binds it; or keeps the place if it is in a group."""
+        problem = await self.needed.wait(pod.uid)
+        if problem is not None or self.owned.owns_node(node_name):
+            return problem
         if self.groups.kept(pod, node_name) is not None:
             return None
         if self.owned.has_groups and is_in_group(pod):
@@ -212,12 +221,17 @@ def _are_among(nodes: NodeColumns, names: Collection[str]) -> BoolArray:
 
 
 def plugin_class(
-    owned: OwnedShards, elector: ShardElector, proposals: Proposals, groups: GroupPlaces, objects: ObjectCache
+    owned: OwnedShards,
+    elector: ShardElector,
+    proposals: Proposals,
+    groups: GroupPlaces,
+    needed: NeededPods,
+    objects: ObjectCache,
 ) -> type[Any]:
     """The class that profiles make their instance of."""
 
     class OfThisProcess(ShardNodes):
         def __init__(self, args: None, handle: Handle) -> None:
-            super().__init__(owned, elector, proposals, groups, objects, handle)
+            super().__init__(owned, elector, proposals, groups, needed, objects, handle)
 
     return OfThisProcess

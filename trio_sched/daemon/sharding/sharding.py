@@ -24,6 +24,7 @@ from trio_sched.daemon.sharding.claim_fences import ClaimFences
 from trio_sched.daemon.sharding.claim_writes import FENCES, ShardedObjectWrites
 from trio_sched.daemon.sharding.group_lease import GroupLease
 from trio_sched.daemon.sharding.group_places import GroupPlaces
+from trio_sched.daemon.sharding.needed_pods import NeededPods
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.daemon.sharding.shard_plugin import plugin_class
@@ -275,6 +276,9 @@ def build_sharding(
     groups = GroupPlaces(
         owned=owned, proposals=proposals, scheduler=scheduler, jobs=jobs, handlers=lambda: places(), wake=wake
     )
+    needed = NeededPods(
+        owned=owned, scheduler=scheduler, handlers=lambda: places(), object_waits=object_waits, shown=shown
+    )
     preemption.groups = groups
 
     def pod_groups(**parts: Any) -> ShardedPodGroups:
@@ -311,7 +315,7 @@ def build_sharding(
         loader=partial(
             ShardedProfileLoader,
             owned=owned,
-            plugin=plugin_class(owned, elector, proposals, groups, scheduler.object_cache),
+            plugin=plugin_class(owned, elector, proposals, groups, needed, scheduler.object_cache),
         ),
     )
 
