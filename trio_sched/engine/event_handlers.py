@@ -92,11 +92,19 @@ class EventHandlers:
         for pod in cache.unassigned.pods():
             if not self._responsible_for_pod(pod):
                 self._forget(pod)
-        for pod in pods:
-            if not pod.node_name and self._responsible_for_pod(pod) and cache.unassigned.get(pod.key) is None:
-                cache.put_unassigned(pod)
-                if not cache.is_assumed(pod.uid):
-                    queue.add(pod, now=now)
+        taken = [
+            pod
+            for pod in pods
+            if not pod.node_name and self._responsible_for_pod(pod) and cache.unassigned.get(pod.key) is None
+        ]
+        for pod in taken:  # all of a group before the first of them is tried
+            cache.put_unassigned(pod)
+        for pod in taken:
+            if not cache.is_assumed(pod.uid):
+                queue.add(pod, now=now)
+        if self.move_on_pod_add:  # others of their groups may have been waiting for them
+            for pod in {pod.group_key: pod for pod in taken if pod.group_key}.values():
+                queue.move_all(queue.pod_events.added, None, pod, now=now)
 
     def _forget(self, pod: Pod) -> None:
         """Nothing is decided here any more about a pod without a node."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import trio
-from attrs import define, field
 from gangs import GANG_GATES, GATES_OF, Gang, Gangs, condition_of
 from lossy_network import Deadline, LossyNetwork, start_behind_lossy_network, start_with_deadline
 from sharded_replicas import SETTLED_SECONDS, Replicas, replicas_of, sharding_of
+from slow_binds import SlowBinds
 from trio.testing import MockClock
 from workloads_of_1_35 import member_of_workload, workload
 
@@ -20,7 +20,6 @@ from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.engine.sharding.reserved_places import is_kept_for_group
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.simulator.endpoints.faults import Faults
 from trio_sched.testing import composite_pod_group, node, node_affinity, pod, pod_group, term
 from trio_sched.testing.cluster import VirtualCluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
@@ -314,19 +313,6 @@ async def test_a_gang_is_bound_as_a_whole_whichever_replica_dies_after_whichever
         under_way = [left(process) for process in replicas.running]
         assert under_way == [[]]
         network.cancel_scope.cancel()
-
-
-@define(eq=False)
-class SlowBinds(Faults):
-    """Every bind takes another time, so that those of a gang do not arrive at once."""
-
-    dice: Random = field(factory=lambda: Random(1))
-
-    def __bool__(self) -> bool:
-        return True
-
-    def latency_seconds(self, verb: str, resource: str) -> float:
-        return self.dice.uniform(0.1, 5.0) if verb == "bind" else super().latency_seconds(verb, resource)
 
 
 @pytest.mark.parametrize("first", [1, 4])

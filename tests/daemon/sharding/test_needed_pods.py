@@ -22,7 +22,7 @@ EVENLY: dict[str, Any] = {"spread": [spread_constraint(HOST, "evenly=yes")], "la
 """The first one on a node may be there alone, and the second one if there is one on the other node, too."""
 
 
-@pytest.mark.parametrize("group", [""])
+@pytest.mark.parametrize("group", ["", "group"])
 @pytest.mark.parametrize(("rule", "count"), [(NEAR_FIRST, 1), (EVENLY, 2)], ids=["affinity", "spread"])
 async def test_a_rule_that_needs_another_pod_is_kept_if_the_owner_of_a_node_refuses_that_one(
     rule: dict[str, Any], count: int, group: str, autojump_clock: MockClock

@@ -13,13 +13,12 @@ from trio_sched.daemon.sharding.sharded_pod_groups import ShardedPodGroups
 from trio_sched.engine.pod_groups.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.objects.node import Node
-from trio_sched.testing import node, pod, spread_constraint
+from trio_sched.testing import device, device_class, node, pod, resource_claim, resource_slice
 from trio_sched.testing.scheduler_process import SchedulerProcess
 
 NAMES = [f"n{number}" for number in range(8)]
 OF_LANE = [name for name in NAMES if shard_of(name, 2) == LANE]
 OF_OTHER = [name for name in NAMES if shard_of(name, 2) != LANE]
-ONE_PER_NODE = spread_constraint("kubernetes.io/hostname")
 
 
 def small(*names: str) -> list[Node]:
@@ -46,17 +45,25 @@ async def test_the_holder_of_the_lane_binds_a_gang_on_its_own_nodes(version: str
         assert condition_of(replicas.cluster, "gang")["status"] == "True"
 
 
-async def test_pods_of_gangs_with_rules_about_other_pods_stay_on_nodes_of_the_lane(autojump_clock: MockClock) -> None:
-    nodes = small(OF_LANE[0], *OF_OTHER[:2])
-    async with replicas_of(nodes, shards=2, replicas=2, gates=GANG_GATES) as replicas:
-        gangs = Gangs(replicas.cluster)
-        await gangs.create("gang", 2, labels={"app": "a"}, spread=[ONE_PER_NODE])
-        await replicas.cluster.settle()
+async def test_pods_of_gangs_whose_devices_take_of_their_nodes_stay_on_nodes_of_the_lane(
+    autojump_clock: MockClock,
+) -> None:
+    nodes, gates = small(OF_LANE[0], *OF_OTHER[:2]), GANG_GATES | {"DRANodeAllocatableResources": True}
+    async with replicas_of(nodes, shards=2, replicas=2, gates=gates) as replicas:
+        cluster, gangs = replicas.cluster, Gangs(replicas.cluster)
+        await cluster.create(device_class())
+        for one in nodes:
+            await cluster.create(resource_slice(one.name, device("gpu-0")))
+        await gangs.create_group("gang", 2)
+        for number in range(2):
+            await cluster.create(resource_claim(f"claim-{number}"))
+            await gangs.add_pod(gangs.by_name["gang"], claims=[f"claim-{number}"])
+        await cluster.settle()
         bound = gangs.bound("gang")
         assert bound == 0
-        condition = condition_of(replicas.cluster, "gang")
+        condition = condition_of(cluster, "gang")
         assert condition["reason"] == "Unschedulable"
-        told = [event.message for event in replicas.cluster.events(about="gang")]
+        told = [event.message for event in cluster.events(about="gang")]
         assert "belonged to shards of other replicas" in told[-1]
 
 

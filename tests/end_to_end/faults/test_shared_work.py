@@ -13,8 +13,9 @@ from trio.testing import MockClock
 
 SEEDS = (20, 60, 122, 130, 187, 902, 1044, 2113)
 """Runs of some seconds: with evictions, pods that are refused, given up and fenced; with devices and volumes; with
-gangs; with a pod that is evicted while its device is being allocated; with two that lose their places just before
-others are evicted for them; with an extender and extended resources. In all of them requests are held back."""
+gangs, with and without rules and claims; with a pod that is evicted while its device is being allocated; with two that
+lose their places just before others are evicted for them; with an extender and extended resources. In all of them
+requests are held back."""
 
 
 def seeds() -> list[int]:

@@ -41,10 +41,10 @@ def is_device(name: str) -> bool:
         (pod("p", requests={"example.com/gpu": 1}, claims=["claim"]), Scope.DEVICES),
         (pod("p", group="group"), Scope.GROUP),
         (pod("p", group="group", labels={"app": "b"}), Scope.GROUP),
-        (pod("p", group="group", claims=["claim"]), Scope.CONFINED),
-        (pod("p", group="group", requests={"example.com/gpu": 1}), Scope.CONFINED),
-        (pod("p", group="group", spread=[spread_constraint()]), Scope.CONFINED),
-        (pod("p", group="group", affinity=pod_anti_affinity(pod_term("a=b"))), Scope.CONFINED),
+        (pod("p", group="group", claims=["claim"]), Scope.GROUP),
+        (pod("p", group="group", requests={"example.com/gpu": 1}), Scope.GROUP),
+        (pod("p", group="group", spread=[spread_constraint()]), Scope.GROUP),
+        (pod("p", group="group", affinity=pod_anti_affinity(pod_term("a=b"))), Scope.GROUP),
     ],
 )
 def test_the_scope_of_a_pod_is_how_far_its_required_rules_reach(one: Pod, scope: Scope) -> None:

@@ -99,10 +99,15 @@ class Gangs:
 
     async def create(self, name: str, size: int, *, of_group: dict[str, Any] | None = None, **fields: Any) -> Gang:
         """Create a gang and its pods; *of_group* are fields of the group, those of the builder `pod_group`."""
-        gang = self.by_name[name] = Gang(name, size, trio.current_time())
-        await self.cluster.create(pod_group(name, min_count=size, **of_group or {}))
+        gang = await self.create_group(name, size, **of_group or {})
         for _ in range(size):
             await self.add_pod(gang, **fields)
+        return gang
+
+    async def create_group(self, name: str, size: int, **fields: Any) -> Gang:
+        """Create a gang without pods; *fields* are those of the builder `pod_group`."""
+        gang = self.by_name[name] = Gang(name, size, trio.current_time())
+        await self.cluster.create(pod_group(name, min_count=size, **fields))
         return gang
 
     async def add_pod(self, gang: Gang, **fields: Any) -> None:

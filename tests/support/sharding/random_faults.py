@@ -13,6 +13,7 @@ from evictions import Evictions
 from gangs import GANG_GATES, GATES_OF, Gangs
 from ledger import Ledger
 from lossy_network import LossyNetwork, start_behind_lossy_network
+from rule_ledger import APART_IN_ZONES, APART_ON_NODES, IN_ONE_ZONE, RuleLedger
 from sharded_replicas import HEAD, sharding_of
 
 from trio_sched.objects.pod import Pod
@@ -24,17 +25,19 @@ from trio_sched.testing import (
     persistent_volume,
     persistent_volume_claim,
     pod,
+    pod_affinity,
     pod_anti_affinity,
     pod_term,
     resource_claim,
     resource_slice,
+    spread_constraint,
     storage_class,
 )
 from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
 
 ZONES = 4
-ZONE = "topology.kubernetes.io/zone"
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 WORKLOADS = 5
 EXTENDER, EXTENDED = "http://extender.test", "example.com/extended"
 EXTENDER_CONFIG = f"""
@@ -115,7 +118,7 @@ class RandomFaults:
         Raises:
             AssertionError: a node was over its allocatable, a pod was bound twice, or is beside one that it repels.
         """
-        nodes = [node(f"n{n}", cpu=2, labels={ZONE: f"z{n % ZONES}"}) for n in range(self.dice.randint(4, 14))]
+        nodes = [node(f"n{n}", cpu=2, labels={ZONE: _zone_of(f"n{n}")}) for n in range(self.dice.randint(4, 14))]
         config = HEAD + f"sharding: {{shards: {self.shards}}}\n" + (EXTENDER_CONFIG if self._extended else "")
         kubelets = KubeletPace(stop_seconds=self.dice.uniform(0.5, 8)) if len(self.priorities) > 1 else False
         details: dict[str, Any] = {"leader_elect": True, "scheduler": False, "kubelets": kubelets, **self._way}
@@ -126,6 +129,7 @@ class RandomFaults:
             cluster_of(nodes=nodes, config=config, seed=self.seed) as cluster,
         ):
             ledger, evictions, devices = Ledger(cluster), Evictions(cluster), DeviceLedger(cluster)
+            rules = RuleLedger(cluster, _zone_of)
             self.gangs = Gangs(cluster) if self._gang_share else None
             if self.claims:
                 await self._create_devices_and_volumes(cluster, [one.name for one in nodes])
@@ -136,7 +140,7 @@ class RandomFaults:
                 nursery.start_soon(self._break, cluster, network)
             await self._calm_down(cluster, network)
             ledger.check()
-            wrong = evictions.wrong + devices.wrong
+            wrong = evictions.wrong + devices.wrong + rules.wrong
             assert wrong == []
             self.results["evicted"] += len(evictions.victims)
             _check_zones(cluster)
@@ -159,10 +163,9 @@ class RandomFaults:
                 await trio.sleep(dice.uniform(0, 10))
             if self.gangs is not None and dice.random() < self._gang_share:
                 cpu, priority = dice.choice(["250m", "500m", "1"]), dice.choice(self.priorities)
-                of_group = {"priority": priority, "disruption_mode": "PodGroup" if number % 2 else "Pod"}
-                await self.gangs.create(
-                    f"gang{number}", dice.randint(2, 5), of_group=of_group, cpu=cpu, priority=priority
-                )
+                mode = "PodGroup" if number % 2 else "Pod"
+                of_group = {"priority": priority, "disruption_mode": mode}
+                await self._create_gang(f"gang{number}", dice.randint(2, 5), of_group, cpu=cpu, priority=priority)
                 continue
             which, workload = dice.random(), dice.randrange(WORKLOADS)
             labels, affinity = {}, None
@@ -178,24 +181,43 @@ class RandomFaults:
             if self._extended and dice.random() < self._extended:
                 details["requests"] = {EXTENDED: 1}
             if dice.random() < self.claims:
-                claimed = await self._claim(cluster, f"p{number}")
+                claimed = await self._claim(cluster, f"p{number}", dice)
                 details |= claimed | {"requests": details.get("requests", {}) | claimed.get("requests", {})}
             await cluster.create(pod(f"p{number}", labels=labels, affinity=affinity, **details))
+
+    async def _create_gang(self, name: str, size: int, of_group: dict[str, Any], **details: Any) -> None:
+        """Create a gang whose pods have a rule about each other, or get something each, or nothing of that."""
+        assert self.gangs is not None
+        dice = Random(f"{self.seed} {name}")
+        kinds = ["plain", "plain", APART_ON_NODES, APART_IN_ZONES, IN_ONE_ZONE, "spread"]
+        kind = dice.choice(kinds + ["claims"] * 3 * bool(self.claims) + ["extended"] * 2 * bool(self._extended))
+        rules: dict[str, Any] = {
+            APART_ON_NODES: {"affinity": pod_anti_affinity(pod_term(f"{kind}={name}", HOST))},
+            APART_IN_ZONES: {"affinity": pod_anti_affinity(pod_term(f"{kind}={name}", ZONE))},
+            IN_ONE_ZONE: {"affinity": pod_affinity(pod_term(f"{kind}={name}", ZONE))},
+            "spread": {"spread": [spread_constraint(ZONE, f"{kind}={name}")]},
+            "extended": {"requests": {EXTENDED: 1}},
+        }
+        gang = await self.gangs.create_group(name, size if kind == "plain" else min(size, 3), **of_group)
+        for number in range(1, gang.size + 1):
+            claimed = await self._claim(self.gangs.cluster, f"{name}-{number}", dice) if kind == "claims" else {}
+            await self.gangs.add_pod(gang, labels={kind: name}, **details, **rules.get(kind, {}), **claimed)
 
     async def _create_devices_and_volumes(self, cluster: VirtualCluster, names: list[str]) -> None:
         await cluster.create(device_class(extended_resource_name=GPU))
         await cluster.create(storage_class(provisioner="kubernetes.io/no-provisioner"))
+        more = 2 if self._gang_share else 0
         for name in names:
-            found = [device(f"gpu-{number}") for number in range(self.dice.randint(0, 2))]
+            found = [device(f"gpu-{number}") for number in range(self.dice.randint(0, 2) + more)]
             if found:
                 await cluster.create(resource_slice(name, *found))
             if self.dice.random() < 0.5:
                 await cluster.create(persistent_volume(f"on-{name}", on={"kubernetes.io/hostname": name}))
 
-    async def _claim(self, cluster: VirtualCluster, name: str) -> dict[str, Any]:
+    async def _claim(self, cluster: VirtualCluster, name: str, dice: Random) -> dict[str, Any]:
         """Create a claim for a pod of the same name, which gets what is returned."""
-        if self.dice.random() < 0.7:
-            if self._by_resource and self.dice.random() < self._by_resource:
+        if dice.random() < 0.7:
+            if self._by_resource and dice.random() < self._by_resource:
                 return {"requests": {GPU: 1}}
             await cluster.create(resource_claim(name))
             return {"claims": [name]}
@@ -277,6 +299,10 @@ async def _mend(link: LossyNetwork, seconds: float) -> None:
     link.mend()
 
 
+def _zone_of(node_name: str) -> str:
+    return f"z{int(node_name.removeprefix('n')) % ZONES}"
+
+
 def _is_left(node_name: str) -> bool:
     return int(node_name.removeprefix("n")) % 2 == 0
 
@@ -314,6 +340,6 @@ def _check_zones(cluster: VirtualCluster) -> None:
     zones: dict[tuple[str, str], set[str]] = {}
     for one in cluster.pods():
         if one.node_name:
-            zones.setdefault(_app(one), set()).add(f"z{int(one.node_name.removeprefix('n')) % ZONES}")
+            zones.setdefault(_app(one), set()).add(_zone_of(one.node_name))
     for workload in map(str, range(WORKLOADS)):
         assert not zones.get(("repels", workload), set()) & zones.get(("repelled", workload), set()), workload

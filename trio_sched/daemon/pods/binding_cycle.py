@@ -7,7 +7,7 @@ something to do first, gets a task of its own, so that it does not hold up other
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -123,7 +123,7 @@ class BindingCycle:
                 return
             self._not_binding.add(scope)
             try:
-                failed = await self._permit_and_pre_bind(info, placed, plan)
+                failed = await self._permit_and_pre_bind(info, placed, plan, gang)
                 if gang is not None:
                     failed = await self._wait_for_gang(info, placed, failed, gang)
             finally:
@@ -144,20 +144,25 @@ class BindingCycle:
         if failed is not None:
             gang.failed(info.uid)
             return failed
-        under_way, refused = self.pods_in_pre_bind.add(info.uid), None
+        refused = await self._unless_preempted(info.uid, partial(gang.ready, info.pod, placed.node_name))
+        if refused is None:
+            return None
+        gang.failed(info.uid)
+        return SchedulingFailure(refused)
+
+    async def _unless_preempted(self, uid: str, wait: Callable[[], Awaitable[Status | None]]) -> Status | None:
+        """What *wait* comes to; a failure if the pod with this UID is preempted before."""
+        under_way, status = self.pods_in_pre_bind.add(uid), None
         try:
             with under_way.scope:
-                refused = await gang.ready(info.pod, placed.node_name)
+                status = await wait()
             under_way.is_done = True
         finally:
-            self.pods_in_pre_bind.remove(info.uid)
-        if under_way.cause is not None:
-            gang.failed(info.uid)
-            refused = failure(under_way.cause)
-        return None if refused is None else SchedulingFailure(refused)
+            self.pods_in_pre_bind.remove(uid)
+        return status if under_way.cause is None else failure(under_way.cause)
 
     async def _permit_and_pre_bind(
-        self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan
+        self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan, gang: GangBinding | None
     ) -> SchedulingFailure | None:
         began = trio.current_time()
         waits = info.uid in self.waiting.by_uid
@@ -174,13 +179,15 @@ class BindingCycle:
             return permit_failed(refused, placed.node_name)
         self.scheduler.binding_starts(info)
         began = trio.current_time()
-        problem = await self._pre_bind(info, placed, plan)
+        problem = await self._pre_bind(info, placed, plan, gang)
         placed.profile.measured.observe("PreBind", status_label(problem), trio.current_time() - began)
         return None if problem is None else SchedulingFailure(problem)
 
     # --- pre_bind ---------------------------------------------------------------------------------------------------
 
-    async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
+    async def _pre_bind(
+        self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan, _gang: GangBinding | None
+    ) -> Status | None:
         pod = info.pod
         under_way = self.pods_in_pre_bind.add(pod.uid)
         observe = self.scheduler.measurements.plugin_times.observer(placed.state, info.trace)

@@ -35,7 +35,10 @@ class GangBinding:
     reject: Callable[[str, str], None]
     """Rejects the pod with this UID, with a message, if it waits on permit."""
     _pending: set[str] = field(factory=set)
+    _unplaced: set[str] = field(factory=set)
+    """Pods that are neither placed nor ready, nor have failed."""
     _ready: dict[str, tuple[Pod, str]] = field(factory=dict)
+    _all_placed: trio.Event = field(factory=trio.Event)
     _all_here: trio.Event = field(factory=trio.Event)
     _decided: trio.Event = field(factory=trio.Event)
     _is_deciding: bool = False
@@ -46,18 +49,36 @@ class GangBinding:
     def expect(self, uid: str) -> None:
         """The pod with this UID is going to be ready, or to fail."""
         self._pending.add(uid)
+        self._unplaced.add(uid)
 
     def failed(self, uid: str) -> None:
         """The pod is not going to be bound."""
         self._pending.discard(uid)
         self._ready.pop(uid, None)
-        for other in self._pending - self.may_bind(frozenset(self._pending | self._ready.keys())):
+        for other in self._pending - self._left():
             self.reject(other, f"pod group is unschedulable, {OTHERS_FAILED}")
+        self._count_placed(uid)
         if not self._pending:
             self._all_here.set()
 
+    def _left(self) -> frozenset[str]:
+        """Those that may be bound if no other fails."""
+        return self.may_bind(frozenset(self._pending | self._ready.keys()))
+
+    def _count_placed(self, uid: str) -> None:
+        self._unplaced.discard(uid)
+        if not self._unplaced:
+            self._all_placed.set()
+
+    async def placed(self, uid: str) -> Status | None:
+        """The pod has its place; wait until all others have theirs, or have failed. None: go on; else why not."""
+        self._count_placed(uid)
+        await self._all_placed.wait()
+        return None if uid in self._left() else group_unschedulable(OTHERS_FAILED)
+
     async def ready(self, pod: Pod, node_name: str) -> Status | None:
         """The pod could be bound to its node now; wait for the others. None: bind it; else why not."""
+        self._count_placed(pod.uid)
         self._pending.discard(pod.uid)
         self._ready[pod.uid] = pod, node_name
         if not self._pending:

@@ -26,6 +26,7 @@ from trio_sched.daemon.sharding.versioned_writes import (
     place_as_before,
 )
 from trio_sched.engine.cache import CacheError
+from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.sharding.owned_shards import OwnedShards, UnderWay
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.reserved_places import (
@@ -162,6 +163,7 @@ class GroupPlaces:
         if tokens is None or pod.uid in self._taken_back:
             return
         self._taken_back[pod.uid] = trio.Event()
+        self.owned.takes_back(pod.uid)
         self.owned.under_way[f"{pod.uid}/place"] = UnderWay(frozenset({LANE}), self.owned.seen)
         self.jobs.submit(JOBS, pod.scheduler_name, partial(self._take_back, pod, node_name, tokens))
 
@@ -174,11 +176,8 @@ class GroupPlaces:
             if stored is not None:  # what is seen until then is not to be taken for a place
                 await self.proposals.wait_until_seen(stored)
 
-    def is_taking_back(self, uid: str) -> bool:
-        """Whether the place of the pod is being taken back, or that is not seen yet."""
-        return uid in self._taken_back
-
     def _is_taken_back(self, uid: str) -> None:
+        self.owned.has_taken_back(uid, 0)
         self.owned.ended(f"{uid}/place")
         self._taken_back.pop(uid).set()
 
@@ -263,17 +262,17 @@ class GroupPlaces:
             if tokens is None or known.uid != pod.uid:
                 return
             if self.owned.is_asked_for_group(known):
-                await self._keep(known, known.nominated_node_name, tokens)
+                await self._tell(known, KEPT_FOR_GROUP, tokens)
             elif self.owned.is_asked_to_preempt_for_group(known):
-                await self._promise(known, known.nominated_node_name, tokens)
+                await self._tell(known, PREEMPTING_FOR_GROUP, tokens)
 
-    async def _keep(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> None:
-        shards = frozenset(one.shard for one in tokens)
-        self.owned.under_way[f"{pod.uid}/kept"] = UnderWay(shards, self.owned.seen)
-        with ends(partial(self._has_kept, pod)):
+    async def _tell(self, pod: Pod, note: str, tokens: tuple[HeldShard, ...]) -> None:
+        """Note that there is a place for *pod*, or will be one, where it is nominated to, or refuse it."""
+        node_name = pod.nominated_node_name
+        self.owned.under_way[f"{pod.uid}/kept"] = UnderWay(frozenset(one.shard for one in tokens), self.owned.seen)
+        with ends(partial(self._has_told, pod)):
             try:
-                is_there = self.handlers().is_in_place(pod.uid, node_name)  # the last lane has asked for it, too
-                refused = None if is_there else self.scheduler.keep_place(pod, node_name, now=trio.current_time())
+                refused = self._refusal(pod, node_name, note)
             except CacheError as problem:
                 log.debug("a pod of a group is on a node already: %s", problem, extra={"pod": pod.key})
                 return
@@ -281,30 +280,26 @@ class GroupPlaces:
                 await self.proposals.refuse(pod, node_name, refused.message)
                 return
             try:
-                stored = await self._note(pod, node_name, KEPT_FOR_GROUP, tokens, partial(place_as_before, pod))
+                stored = await self._note(pod, node_name, note, tokens, partial(place_as_before, pod))
                 await self.proposals.wait_until_seen(stored)
             except (NoLongerOwn, PodHasChanged):
                 return
             except KubeClientError as problem:
                 log.warning("cannot keep a place: %s", problem, extra={"pod": pod.key, "node": node_name})
 
-    async def _promise(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> None:
-        """Note that there will be a place for *pod* once others are evicted, or refuse it."""
-        refused = self.scheduler.could_keep_place(pod, node_name, now=trio.current_time())
-        if refused is not None:
-            await self.proposals.refuse(pod, node_name, refused.message)
-            return
-        key = f"{pod.uid}/kept"
-        self.owned.under_way[key] = UnderWay(frozenset(one.shard for one in tokens), self.owned.seen)
-        with ends(partial(self.owned.ended, key)):
-            try:
-                await self._note(pod, node_name, PREEMPTING_FOR_GROUP, tokens, partial(place_as_before, pod))
-            except (NoLongerOwn, PodHasChanged):
-                return
-            except KubeClientError as problem:
-                log.warning("cannot keep a place: %s", problem, extra={"pod": pod.key, "node": node_name})
+    def _refusal(self, pod: Pod, node_name: str, note: str) -> SchedulingFailure | None:
+        """Why there is no place for *pod*; None if it is kept, or promised, as *note* says.
 
-    def _has_kept(self, pod: Pod) -> None:
+        Raises:
+            CacheError: the pod is on a node already.
+        """
+        if note != KEPT_FOR_GROUP:
+            return self.scheduler.could_keep_place(pod, node_name)
+        if self.handlers().is_in_place(pod.uid, node_name):  # the last lane has asked for it, too
+            return None
+        return self.scheduler.keep_place(pod, node_name)
+
+    def _has_told(self, pod: Pod) -> None:
         self.owned.ended(f"{pod.uid}/kept")
         self.handlers().end_place(pod.uid, pod.key, now=trio.current_time())
         self.wake()

@@ -14,8 +14,8 @@ from trio_sched.daemon.sharding.shard_elector import ShardElector
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
-from trio_sched.engine.sharding.pod_scope import Scope, is_in_group
-from trio_sched.engine.sharding.reserved_places import has_room, is_asked_for_group, may_preempt
+from trio_sched.engine.sharding.pod_scope import Scope
+from trio_sched.engine.sharding.reserved_places import has_room, may_preempt
 from trio_sched.engine.sharding.seen_claims import first_unseen
 from trio_sched.plugin_api import (
     MAX_SCORE,
@@ -46,15 +46,15 @@ WEIGHT: Final = 1 << 20
 """An own node that fits is better than any other, whatever other plugins say of them."""
 POINTS: Final = ("filter", "score", "reserve", "pre_bind", "post_filter")
 _OTHERS: Final = (
-    "node(s) belonged to shards of other replicas, where pods with such requests, plugins or groups are not placed",
+    "node(s) belonged to shards of other replicas, where pods with such plugins or requests are not placed",
     "node(s) were not the one that another replica has nominated the pod to",
     "node(s) belonged to a shard whose holder did not answer or had refused the pod",
     "node(s) have to wait until it is seen that volumes or devices were given to the pod",
     "node(s) have to wait until devices of a pod that was evicted are free for certain",
 )
 _CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT = 1, 2, 3, 4, 5
-_GIVEN_BY_LANE: Final = (Scope.CLAIMS, Scope.DEVICES, Scope.CONFINED)
-"""Pods of these may get devices."""
+_WRITES_NO_CLAIMS: Final = (Scope.LOCAL, Scope.LANE)
+"""For pods of these no claims are written."""
 _RETRY_SECONDS: Final = 2.0
 HAS_ROOM: Final = Status(Code.PENDING, ("the node has room for the pod; the holder of shard 0 decides on it again",))
 """An own node has room for a pod of another process that it would have evicted others for."""
@@ -105,6 +105,7 @@ class ShardNodes:
             else:
                 codes = np.where(_are_among(nodes, {pod.nominated_node_name}), 0, _PROPOSED)
         elif self._is_in_doubt(pod):
+            self.handle.retry_after(pod, _RETRY_SECONDS)
             codes = np.full(len(nodes), _IN_DOUBT)
         elif self.owned.scope(pod) is Scope.CONFINED:
             codes = np.where(self._are_own(nodes), 0, _CONFINED)
@@ -118,7 +119,7 @@ class ShardNodes:
 
     def _has_to_wait(self, pod: Pod) -> bool:
         """Whether *pod*, of another process, is to be bound to its node and has to get something before that."""
-        if may_preempt(pod) or is_asked_for_group(pod):
+        if may_preempt(pod) or self.owned.is_nominated_for_group(pod):
             return False
         return has_room(pod) or first_unseen(pod, self.objects) is not None
 
@@ -130,9 +131,8 @@ class ShardNodes:
                 return None
             return PostFilterResult(unresolvable("nothing is evicted for a pod that another replica has nominated"))
         if self._is_in_doubt(pod):
-            self.handle.retry_after(pod, _RETRY_SECONDS)
             return PostFilterResult(unresolvable("nothing is evicted while devices are in doubt"))
-        if self.owned.scope(pod) in _GIVEN_BY_LANE:
+        if self.owned.scope(pod) not in _WRITES_NO_CLAIMS:
             tokens = self.elector.tokens({LANE})
             if tokens is None or not self.elector.may_write(tokens):
                 self.handle.retry_after(pod, _RETRY_SECONDS)
@@ -158,11 +158,11 @@ class ShardNodes:
 
     def _has_claim_left(self, pod: Pod) -> bool:
         """Whether an earlier attempt, of whoever had the lane, has left a claim for extended resources of *pod*."""
-        is_given_devices = self.owned.scope(pod) is Scope.DEVICES
-        return is_given_devices and self.handle.nodes.devices.claims.extended_of(pod.uid, pod.name) is not None
+        known = self.handle.nodes.devices.claims
+        return self.owned.gets_extended_devices(pod) and known.extended_of(pod.uid, pod.name) is not None
 
     def _is_in_doubt(self, pod: Pod) -> bool:
-        return self.owned.is_fencing() and self.owned.scope(pod) in _GIVEN_BY_LANE
+        return self.owned.is_fencing() and self.owned.gets_devices(pod)
 
     def _are_own(self, nodes: NodeColumns) -> BoolArray:
         return self._are_in(self.owned.ready, nodes)
@@ -202,14 +202,12 @@ class ShardNodes:
 
     @hookimpl
     async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
-        """Propose the pod to the owner of the node, which binds it; or keeps the place if it is in a group."""
+        """Propose the pod to the owner of the node, which binds it, unless it keeps the place for this process."""
         problem = await self.needed.wait(pod.uid)
         if problem is not None or self.owned.owns_node(node_name):
             return problem
-        if self.groups.kept(pod, node_name) is not None:
-            return None
-        if self.owned.has_groups and is_in_group(pod):
-            return await self.groups.ask(pod, node_name)
+        if self.groups.kept(pod, node_name) is not None or self.owned.is_bound_by_lane(pod):
+            return None  # see `ShardedBindingCycle`: the place is kept before the pod gets anything
         return await self.proposals.propose(pod, node_name)
 
 

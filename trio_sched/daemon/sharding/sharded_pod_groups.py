@@ -8,6 +8,7 @@ from typing import Final
 import trio
 from attrs import define, evolve, field
 
+from trio_sched.daemon.hooks.hook_calls import run_steps
 from trio_sched.daemon.pod_groups.group_binder import GroupBinder
 from trio_sched.daemon.pod_groups.group_preemption import GroupPreemption, nominated_nodes
 from trio_sched.daemon.pod_groups.schedule_pod_groups import SchedulePodGroups
@@ -15,7 +16,9 @@ from trio_sched.daemon.pods.preemption_executor import HeldPreemption, is_preemp
 from trio_sched.daemon.sharding.group_places import GroupPlaces
 from trio_sched.daemon.sharding.held_shard import HeldShard
 from trio_sched.daemon.sharding.shard_elector import ShardElector
+from trio_sched.daemon.sharding.shard_plugin import NAME
 from trio_sched.daemon.sharding.sharded_preemption import ShardedPreemptionExecutor
+from trio_sched.engine.evaluation.hook_steps import post_filter_steps
 from trio_sched.engine.pod_group_state import GroupMembers
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult
@@ -23,6 +26,7 @@ from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import LANE
 from trio_sched.engine.sharding.reserved_places import is_preempting_for_group
+from trio_sched.engine.sharding.sharded_scheduler import GIVES_DEVICES
 from trio_sched.objects.pod import Pod
 
 _LOOK_SECONDS: Final = 5.0
@@ -46,7 +50,7 @@ class ShardedPodGroups(SchedulePodGroups):
         )
         assert isinstance(self.preemption_executor, ShardedPreemptionExecutor)
         self.preemption = _ShardedGroupPreemption(
-            self.preemption, self.preemption_executor, self.preemption.in_background
+            self.preemption, self.preemption_executor, self.owned, self.preemption.in_background
         )
 
     def next_pod(self, now: float) -> QueuedPodInfo | None:
@@ -84,10 +88,28 @@ class _ShardedGroupPreemption:
 
     inner: GroupPreemption
     executor: ShardedPreemptionExecutor
+    owned: OwnedShards
     in_background: bool
 
     async def preempt(self, cycle: PodGroupCycle, result: GroupResult, held: Iterable[HeldPreemption]) -> GroupResult:
         """The attempt has come to *result*."""
+        result = await self._preempt(cycle, result, held)
+        if not result.waiting_on_preemption and cycle.scheduler.behaviour.groups_preempt_as_one:
+            await self._free_claims(cycle, result)
+        return result
+
+    async def _free_claims(self, cycle: PodGroupCycle, result: GroupResult) -> None:
+        """Have claims taken back that keep pods of the group from other nodes, or that a former lane has left.
+
+        1.37 calls no post_filter for pods of groups, so they would wait where an attempt has got claims in vain.
+        """
+        hooks = tuple(hook for hook in cycle.profile.post_filter if hook.plugin in (NAME, GIVES_DEVICES))
+        for one in result.pods:
+            unplaced = one.failed
+            if unplaced is not None and unplaced.diagnosis is not None and self.owned.gets_devices(one.info.pod):
+                await run_steps(post_filter_steps(hooks, one.info.pod, unplaced, cycle.scheduler.plugin_failures))
+
+    async def _preempt(self, cycle: PodGroupCycle, result: GroupResult, held: Iterable[HeldPreemption]) -> GroupResult:
         if result.status is None or not result.status.is_rejected:
             return result
         if self._is_under_way(cycle):

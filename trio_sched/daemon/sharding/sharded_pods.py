@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import define, evolve, field
@@ -23,12 +23,15 @@ from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFail
 from trio_sched.engine.evaluation.hook_steps import PreBindPlan
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.sharding.owned_shards import OwnedShards
-from trio_sched.engine.sharding.pod_scope import Scope, is_in_group
+from trio_sched.engine.sharding.pod_scope import is_in_group
 from trio_sched.engine.sharding.reserved_places import ROOM_MADE, has_room, is_reserved, may_preempt
 from trio_sched.engine.sharding.seen_claims import DEVICES, Place, first_unseen
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.pods.gang_binding import GangBinding  # only where pod groups are scheduled
 
 PROPOSALS: Final = f"{NAME}/proposals"
 """Questions to others that wait for an answer are called so among the jobs, so that they hold up no answers."""
@@ -189,19 +192,27 @@ class ShardedBindingCycle(BindingCycle):
     proposals: Proposals
     groups: GroupPlaces
 
-    async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
-        pod, node_name = info.pod, placed.node_name
+    async def _pre_bind(
+        self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan, gang: GangBinding | None
+    ) -> Status | None:
         with self._permitting(info):  # volumes and devices are given away by the lane, as long as it is held
-            problem = None if self.owned.owns_node(node_name) else await self._keep_room(pod, node_name)
-            return problem or await super()._pre_bind(info, placed, plan)
+            problem = await self._keep_room(info.pod, placed.node_name, gang)
+            return problem or await super()._pre_bind(info, placed, plan, gang)
 
-    async def _keep_room(self, pod: Pod, node_name: str) -> Status | None:
+    async def _keep_room(self, pod: Pod, node_name: str, gang: GangBinding | None) -> Status | None:
         """Have the owner of a node keep room while *pod* gets something; None if it does, or need not."""
-        if self.owned.scope(pod) is Scope.DEVICES:
-            return await self.groups.ask(pod, node_name)
-        if self._awaits_volumes(pod) and not (has_room(pod) and pod.nominated_node_name == node_name):
+        is_elsewhere = not self.owned.owns_node(node_name)
+        if gang is not None or (is_elsewhere and self.owned.is_bound_by_lane(pod)):
+            return await self._unless_preempted(pod.uid, partial(self._get_place, pod, node_name, gang))
+        is_there = has_room(pod) and pod.nominated_node_name == node_name
+        if is_elsewhere and self._awaits_volumes(pod) and not is_there:
             return await self.proposals.announce(pod, node_name)
         return None
+
+    async def _get_place(self, pod: Pod, node_name: str, gang: GangBinding | None) -> Status | None:
+        """Have the owners of nodes keep places for *pod* and all of its gang: nothing is given to them before."""
+        problem = None if self.owned.owns_node(node_name) else await self.groups.ask(pod, node_name)
+        return problem if problem is not None or gang is None else await gang.placed(pod.uid)
 
     def _awaits_volumes(self, pod: Pod) -> bool:
         """Whether volumes have to be bound for *pod*, which can take minutes."""

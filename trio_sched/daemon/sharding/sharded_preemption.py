@@ -266,7 +266,7 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
         return is_reserved(pod) and not self._is_taken_back(pod)
 
     def _is_taken_back(self, pod: Pod) -> bool:
-        return self.groups.is_taking_back(pod.uid) or self.owned.is_taken_back(pod.uid, revision_of(pod))
+        return self.owned.is_taken_back(pod.uid, revision_of(pod))
 
     def _clear_nominations(self, preemptor: Preemptor, node_name: str) -> None:
         for nominated in self.scheduler.nominated_pods(node_name) if node_name != CLUSTER else ():

@@ -171,7 +171,12 @@ def build_owned(settings: DaemonSettings, sharding: ShardingConfig) -> OwnedShar
         raise NotWithSharding("recording decisions (--record)")
     if settings.shadow is not None:
         raise NotWithSharding("a shadow (--shadow)")
-    return OwnedShards(shards=sharding.shards, has_groups=settings.gates.features.generic_workload)
+    features = settings.gates.features
+    return OwnedShards(
+        shards=sharding.shards,
+        has_groups=features.generic_workload,
+        devices_take_of_nodes=features.dra_node_allocatable_resources,
+    )
 
 
 def build_sharding(

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.ownership import LANE, shard_of
-from trio_sched.engine.sharding.pod_scope import Scope, is_in_group, owner_of, pinned_node, scope_of
+from trio_sched.engine.sharding.pod_scope import Scope, is_in_group, owner_of, pinned_node, requests_device, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
 from trio_sched.engine.sharding.reserved_places import (
     is_asked_for_group,
@@ -75,6 +75,8 @@ class OwnedShards:
     """Profiles with plugins that may judge a node by others, or give away what others could, too."""
     lane_profiles: frozenset[str] = frozenset()
     """Profiles that spread all pods over domains."""
+    devices_take_of_nodes: bool = False
+    """Gate DRANodeAllocatableResources: how much of a node a pod takes depends on the devices that it gets."""
     _taking_back: Counter[str] = field(factory=Counter, init=False)
     """Pods by UID → how many writes that may take back their nominations have no end yet."""
     _taken_back: dict[str, int] = field(factory=dict, init=False)
@@ -100,7 +102,21 @@ class OwnedShards:
         found = scope_of(pod, self.terms, self.is_device, has_groups=self.has_groups)
         if found is Scope.LOCAL and (name in self.lane_profiles or self.is_extended(pod)):
             return Scope.LANE
-        return Scope.CONFINED if found is Scope.GROUP and self.is_extended(pod) else found
+        if found is Scope.GROUP and self.devices_take_of_nodes and self.gets_devices(pod):
+            return Scope.CONFINED  # the owner of a node keeps a place before there are devices
+        return found
+
+    def gets_devices(self, pod: Pod) -> bool:
+        """Whether *pod* has resource claims, or gets devices for an extended resource."""
+        return bool(pod.spec.resource_claims) or self.gets_extended_devices(pod)
+
+    def gets_extended_devices(self, pod: Pod) -> bool:
+        """Whether *pod* gets devices for an extended resource."""
+        return requests_device(pod, self.is_device)
+
+    def is_bound_by_lane(self, pod: Pod) -> bool:
+        """Whether the holder of the lane binds *pod* itself, on nodes of others to places that these keep."""
+        return self.scope(pod) in (Scope.GROUP, Scope.DEVICES)
 
     def awaits_lane(self, pod: Pod, objects: ObjectCache) -> bool:
         """Whether the lane has to give *pod* something, or ask an extender, before it is bound to a node with room.
@@ -157,7 +173,8 @@ class OwnedShards:
     def wants(self, pod: Pod) -> bool:
         """Whether this process is to know *pod*, which has no node: it decides on it, or answers who does."""
         if self.decides_on(pod):
-            return self.terms.are_agreed(pod) or self.has_place_elsewhere(pod)
+            # Of a pod that has a place already the last lane knew that all have seen what it repels.
+            return self.terms.are_agreed(pod) or self.has_place_elsewhere(pod) or is_kept_for_group(pod)
         if not (pod.status.nominated_node_name and self.owns_node(pod.status.nominated_node_name)):
             return False
         return is_kept_for_group(pod) if self.has_groups and is_in_group(pod) else not is_asked_for_group(pod)

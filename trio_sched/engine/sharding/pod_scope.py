@@ -24,7 +24,8 @@ class Scope(Enum):
     """It gets devices for an extended resource: the holder of the lane decides, on any node, and binds it to a place
     that is kept. The owner of the node could take the claim for one that an earlier attempt has left."""
     GROUP = "group"
-    """It is in a pod group: the holder of the lane decides, on any node, and binds it once its group has its places."""
+    """It is in a pod group: the holder of the lane decides, on any node, whatever its rules are and whatever it claims,
+    and binds it once its group has its places."""
     CONFINED = "confined"
     """It needs something that only one process may give away: the holder of the lane decides, on its own nodes."""
 
@@ -69,20 +70,18 @@ def scope_of(pod: Pod, terms: RepellingTerms, is_device: Callable[[str], bool], 
         has_groups: gate GenericWorkload.
     """
     spec = pod.spec
-    in_group = has_groups and is_in_group(pod)
-    if _requests_device(pod, is_device):
-        return Scope.CONFINED if in_group else Scope.DEVICES
+    if has_groups and is_in_group(pod):
+        return Scope.GROUP
+    if requests_device(pod, is_device):
+        return Scope.DEVICES
     if spec.resource_claims or any(map(_is_given_away, spec.volumes or ())):
-        return Scope.CONFINED if in_group else Scope.CLAIMS
+        return Scope.CLAIMS
     constraints = spec.topology_spread_constraints or ()
     if any(one.when_unsatisfiable != "ScheduleAnyway" for one in constraints):
-        return Scope.CONFINED if in_group else Scope.LANE
+        return Scope.LANE
     own = affinity_terms(pod)
     if own.required_affinity or own.required_anti_affinity or own.problem:
-        # The owner of another node does not see where the rest of the group is going to be.
-        return Scope.CONFINED if in_group else Scope.LANE
-    if in_group:
-        return Scope.GROUP
+        return Scope.LANE
     return Scope.LANE if terms.selects(pod) else Scope.LOCAL
 
 
@@ -103,7 +102,8 @@ def _is_given_away(volume: Volume) -> bool:
     )
 
 
-def _requests_device(pod: Pod, is_device: Callable[[str], bool]) -> bool:
+def requests_device(pod: Pod, is_device: Callable[[str], bool]) -> bool:
+    """Whether *pod* requests an extended resource that *is_device* says is devices."""
     for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         for name in container.resources.requests or () if container.resources is not None else ():
             if "/" in name and is_device(name):

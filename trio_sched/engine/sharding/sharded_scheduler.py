@@ -7,10 +7,10 @@ from typing import Final
 
 from attrs import define, evolve
 
-from trio_sched.engine.evaluation.decision import SchedulingFailure
-from trio_sched.engine.evaluation.preemption import Evictable
+from trio_sched.engine.evaluation.decision import Decision, SchedulingFailure
+from trio_sched.engine.evaluation.preemption import Evictable, dry_run
 from trio_sched.engine.hooks.bound_hooks import BoundHook
-from trio_sched.engine.queue.queued_pod import QueuedPodInfo
+from trio_sched.engine.registry.profile import Profile
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.pod_scope import Scope
@@ -18,9 +18,12 @@ from trio_sched.engine.sharding.reserved_places import is_preempting_for_group, 
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
+from trio_sched.plugin_api.verdicts import Input
 
-_TAKES_BACK_CLAIMS: Final = "DynamicResources"
-"""The plugin whose post_filter takes devices away from claims, which only the lane may do."""
+GIVES_DEVICES: Final = "DynamicResources"
+"""The plugin that judges a node by its devices, which only the lane gives away; its post_filter takes them back."""
+_GIVE_AWAY: Final = frozenset({GIVES_DEVICES, "VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"})
+_OF_NODE: Final = frozenset({Input.NODE, Input.PODS, Input.AMOUNTS})
 
 
 @define(eq=False, kw_only=True)
@@ -63,28 +66,59 @@ class ShardedScheduler(Scheduler):
         hooks = super()._post_filters_of(pod)
         if not self.owned.is_proposed(pod):
             return hooks
-        return tuple(hook for hook in hooks if hook.plugin != _TAKES_BACK_CLAIMS)
+        return tuple(hook for hook in hooks if hook.plugin != GIVES_DEVICES)
 
-    def keep_place(self, pod: Pod, node_name: str, *, now: float) -> SchedulingFailure | None:
-        """Assume *pod*, of a group that another process decides on, on an own node if it fits there; else why not.
+    def keep_place(self, pod: Pod, node_name: str) -> SchedulingFailure | None:
+        """Assume *pod*, which another process decides on and binds, on an own node if it fits there; else why not.
 
         Raises:
             CacheError: it is on a node already.
         """
-        with self.trial():
-            decision = self.decide_in_placement(QueuedPodInfo(pod, now), frozenset({node_name}))
+        decision = self._decide_on_place(pod, node_name)
         if isinstance(decision, SchedulingFailure):
             return decision
         self.queue.nominator.delete(pod.uid)
         self.assume(pod, decision)
         return None
 
-    def could_keep_place(self, pod: Pod, node_name: str, *, now: float) -> SchedulingFailure | None:
+    def could_keep_place(self, pod: Pod, node_name: str) -> SchedulingFailure | None:
         """None if *pod* would fit on an own node once less important pods were evicted there; else why not."""
-        with self.trial():
-            decision = self.decide_in_placement(QueuedPodInfo(pod, now), frozenset({node_name}))
-            if not isinstance(decision, SchedulingFailure):
-                return None
-            state = CycleState(is_trial=True) if decision.state is None else decision.state
-            found = super().dry_run_preemption(pod, state, [node_name], 1, {})
+        decision = self._decide_on_place(pod, node_name)
+        if not isinstance(decision, SchedulingFailure):
+            return None
+        state = CycleState(is_trial=True) if decision.state is None else decision.state
+        found = dry_run(
+            self._profile_of_place(pod),
+            self.cache.table,
+            pod,
+            state,
+            self.nominated_before(pod),
+            [node_name],
+            budgets={},
+            num_candidates=1,
+            groups=self._group_victims(),
+        )
         return None if found.candidates else decision
+
+    def _decide_on_place(self, pod: Pod, node_name: str) -> Decision:
+        with self.trial():
+            profile, only = self._profile_of_place(pod), frozenset({node_name})
+            return self._plain_cycle(pod, self.nominated_before(pod), profile, only).decide(self.rng)
+
+    def _profile_of_place(self, pod: Pod) -> Profile:
+        """The profile of *pod*, which another process decides on and binds, with what is to be judged here.
+
+        Of a pod of a group only that one sees where the others are going to be, and which volumes and devices they get.
+        Nobody else places pods that such rules are about, so whether the pod has room on the node is left.
+        """
+        profile = self.profiles[pod.scheduler_name]
+        if self.owned.scope(pod) is not Scope.GROUP:
+            return profile
+        judges = {name for name, inputs in profile.depends_on.items() if inputs <= _OF_NODE} - _GIVE_AWAY
+        return evolve(
+            profile,
+            pre_filter=tuple(hook for hook in profile.pre_filter if hook.plugin in judges),
+            filter=tuple(hook for hook in profile.filter if hook.plugin in judges),
+            add_pod={name: hook for name, hook in profile.add_pod.items() if name in judges},
+            remove_pod={name: hook for name, hook in profile.remove_pod.items() if name in judges},
+        )
