@@ -9,6 +9,7 @@ import pytest
 import trio
 from device_ledger import DeviceLedger
 from evictions import Evictions
+from gangs import GANG_GATES, Gangs
 from lossy_network import Deadline, start_behind_lossy_network, start_with_deadline
 from sharded_replicas import SETTLED_SECONDS, Replicas, replicas_of, sharding_of
 from trio.testing import MockClock
@@ -170,6 +171,34 @@ async def test_the_owner_is_asked_once_while_a_less_important_pod_has_its_volume
         assert notes == ["MayPreempt", ROOM_MADE, "TakenBack"]
 
 
+async def test_the_owner_is_not_asked_again_and_again_while_it_has_not_seen_another_pod_that_is_as_important(
+    autojump_clock: MockClock,
+) -> None:
+    async with trio.open_nursery() as network, replicas_of(NODES, shards=2, replicas=0, kubelets=True) as replicas:
+        cluster, notes = replicas.cluster, notes_of(replicas.cluster, "second")
+        links = [await start_behind_lossy_network(cluster, network, f"r{n}", Random(0), 0.0) for n in range(2)]
+        await trio.sleep(SETTLED_SECONDS)
+        lane = next(link for process, link in links if LANE in sharding_of(process).owned.ready)
+        await cluster.create(device_class())
+        await cluster.create(resource_slice(OTHER, device("gpu-0"), device("gpu-1")))
+        await cluster.create(pod("low", cpu=1, node_selector={HOST: OTHER}))
+        await trio.sleep(1)
+        lane.held = b"/pods/first/status"
+        for name in ("first", "second"):
+            await cluster.create(resource_claim(name))
+            await cluster.create(pod(name, cpu=2, priority=10, claims=[name]))
+            await trio.sleep(1)
+        await trio.sleep(2)
+        asked = notes.count("MayPreempt")
+        assert asked == 1
+        lane.held = b""
+        lane.let_go.set()
+        await trio.sleep(30)
+        cluster.assert_scheduled("first", on=OTHER)
+        cluster.assert_scheduled("second", on=OTHER)
+        network.cancel_scope.cancel()
+
+
 async def test_the_owner_of_a_node_takes_no_device_away_from_a_pod(autojump_clock: MockClock) -> None:
     async with trio.open_nursery() as network, replicas_of(NODES, shards=2, replicas=0) as replicas:
         cluster, devices = replicas.cluster, DeviceLedger(replicas.cluster)
@@ -242,3 +271,26 @@ async def test_a_replica_that_dies_after_any_of_its_writes_leaves_nothing_half_d
         victims, wrong = evictions.victims, evictions.wrong + devices.wrong
         assert (victims, wrong) == ({f"low-{OTHER}": OTHER}, [])
         network.cancel_scope.cancel()
+
+
+async def test_the_owner_is_not_asked_again_and_again_while_a_gang_that_waits_holds_the_place(
+    autojump_clock: MockClock,
+) -> None:
+    async with replicas_of(NODES, shards=2, replicas=2, kubelets=True, gates=GANG_GATES) as replicas:
+        cluster, notes = replicas.cluster, notes_of(replicas.cluster, "claims")
+        await cluster.create(device_class())
+        await cluster.create(resource_slice(OTHER, device("gpu-0")))
+        await cluster.create(pod("low", cpu=1, node_selector={HOST: OTHER}))
+        await cluster.create(pod("blocker", cpu=4, priority=10, node_selector={HOST: OWN}))
+        await trio.sleep(1)
+        await Gangs(cluster).create("gang", 2, cpu=3, priority=10, of_group={"priority": 10})
+        await trio.sleep(90)
+        await cluster.create(resource_claim("claims"))
+        await cluster.create(pod("claims", cpu=1, priority=10, claims=["claims"]))
+        await trio.sleep(3)
+        asked = notes.count("MayPreempt")
+        assert asked == 1
+        for one in [one for one in cluster.pods() if one.group_key]:
+            await cluster.delete(one, grace_seconds=0)
+        await trio.sleep(10)
+        cluster.assert_scheduled("claims", on=OTHER)

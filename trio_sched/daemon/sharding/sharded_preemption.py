@@ -7,6 +7,7 @@ group that leave together. For pods of groups the lane does, once all of them ha
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -55,6 +56,8 @@ OF_GROUPS: Final = "ShardNodes/group preemption"
 """And what asks for the places of groups that others are to be evicted for."""
 PAUSE_SECONDS: Final = 1.0
 """After a place could not be reserved."""
+ASK_AGAIN_SECONDS: Final = 5.0
+"""So long the owner of a node who has room for a pod is not asked again whether others may be evicted for it."""
 
 
 @define(eq=False, kw_only=True)
@@ -70,6 +73,8 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
     """By UID: pods whose attempt has found victims on the node of another process, and that node."""
     _reserving: set[str] = field(factory=set, init=False)
     """UIDs of pods whose place is being reserved, and of groups."""
+    _asked_at: dict[str, float] = field(factory=dict, init=False)
+    """By UID: pods that the owner of a node was asked for lately, and when."""
     _held_back: set[str] = field(factory=set, init=False)
     """UIDs of pods that were told to wait."""
 
@@ -91,16 +96,26 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
         if pod.uid in self._held_for:  # of a group: nothing is done before it is known what becomes of that
             return await super().preempt(pod, victims, node_name, plugin, loss, in_background=in_background)
         if not self.owned.owns_node(node_name):
-            if _has_room_on(pod, node_name) and any(self.scheduler.cache.is_assumed(one.uid) for one in victims):
-                # The owner would say so again: it refuses, by and by, those that this process has proposed to it.
+            if _has_room_on(pod, node_name) and self._would_say_so_again(pod, victims):
                 self.try_later([pod])
             else:
-                self.elsewhere[pod.uid] = node_name
+                now, self.elsewhere[pod.uid] = trio.current_time(), node_name
+                self._asked_at = {uid: at for uid, at in self._asked_at.items() if now < at + ASK_AGAIN_SECONDS}
+                self._asked_at[pod.uid] = now
             return None
         if pod.nominated_node_name != node_name or not self._is_reserved(pod):
             self.reserve(pod, node_name)
             return None
         return await super().preempt(pod, victims, node_name, plugin, loss, in_background=in_background)
+
+    def _would_say_so_again(self, pod: Pod, victims: Sequence[Pod]) -> bool:
+        """Whether the owner of a node who has room for *pod* need not know yet why there is none by this view.
+
+        Pods count here that were proposed to it, and which it refuses by and by, and places that gangs hold.
+        """
+        asked_at = self._asked_at.get(pod.uid, -math.inf)
+        is_assumed = self.scheduler.cache.is_assumed
+        return trio.current_time() < asked_at + ASK_AGAIN_SECONDS or any(is_assumed(one.uid) for one in victims)
 
     async def preempt_for_group(
         self,
