@@ -27,6 +27,7 @@ from trio_sched.testing import (
     pod,
     pod_affinity,
     pod_anti_affinity,
+    pod_group,
     pod_term,
     resource_claim,
     resource_slice,
@@ -165,7 +166,7 @@ class RandomFaults:
                 cpu, priority = dice.choice(["250m", "500m", "1"]), dice.choice(self.priorities)
                 mode = "PodGroup" if number % 2 else "Pod"
                 of_group = {"priority": priority, "disruption_mode": mode}
-                await self._create_gang(f"gang{number}", dice.randint(2, 5), of_group, cpu=cpu, priority=priority)
+                await self._create_group(f"gang{number}", dice.randint(2, 5), of_group, cpu=cpu, priority=priority)
                 continue
             which, workload = dice.random(), dice.randrange(WORKLOADS)
             labels, affinity = {}, None
@@ -185,8 +186,8 @@ class RandomFaults:
                 details |= claimed | {"requests": details.get("requests", {}) | claimed.get("requests", {})}
             await cluster.create(pod(f"p{number}", labels=labels, affinity=affinity, **details))
 
-    async def _create_gang(self, name: str, size: int, of_group: dict[str, Any], **details: Any) -> None:
-        """Create a gang whose pods have a rule about each other, or get something each, or nothing of that."""
+    async def _create_group(self, name: str, size: int, of_group: dict[str, Any], **details: Any) -> None:
+        """Create a group, nearly always a gang, whose pods have a rule about each other, get something, or neither."""
         assert self.gangs is not None
         dice = Random(f"{self.seed} {name}")
         kinds = ["plain", "plain", APART_ON_NODES, APART_IN_ZONES, IN_ONE_ZONE, "spread"]
@@ -198,10 +199,16 @@ class RandomFaults:
             "spread": {"spread": [spread_constraint(ZONE, f"{kind}={name}")]},
             "extended": {"requests": {EXTENDED: 1}},
         }
-        gang = await self.gangs.create_group(name, size if kind == "plain" else min(size, 3), **of_group)
-        for number in range(1, gang.size + 1):
-            claimed = await self._claim(self.gangs.cluster, f"{name}-{number}", dice) if kind == "claims" else {}
-            await self.gangs.add_pod(gang, labels={kind: name}, **details, **rules.get(kind, {}), **claimed)
+        size, cluster = size if kind == "plain" else min(size, 3), self.gangs.cluster
+        if dice.random() < 0.2:
+            await cluster.create(pod_group(name, **of_group))
+        else:
+            await self.gangs.create_group(name, size, **of_group)
+        for number in range(1, size + 1):
+            member = f"{name}-{number}"
+            claimed = await self._claim(cluster, member, dice) if kind == "claims" else {}
+            of_kind = {"labels": {kind: name}, **rules.get(kind, {}), **claimed}
+            await cluster.create(pod(member, group=name, **details, **of_kind))
 
     async def _create_devices_and_volumes(self, cluster: VirtualCluster, names: list[str]) -> None:
         await cluster.create(device_class(extended_resource_name=GPU))
