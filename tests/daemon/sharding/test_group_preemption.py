@@ -131,6 +131,24 @@ async def test_a_promise_is_not_taken_for_a_place_where_a_write_has_met_another_
         assert bound == 2
 
 
+async def test_a_gang_is_not_tried_without_end_while_another_place_of_its_pod_is_being_taken_back(
+    autojump_clock: MockClock,
+) -> None:
+    async with full_nodes(AS_ONE, real_seconds=5.0) as scene:
+        await scene.create_members()
+        await trio.sleep(1)
+        owned, uid = sharding_of(scene.replicas.owner(LANE)).owned, scene.members()[0].uid
+        owned.takes_back(uid)
+        await scene.create_group()
+        await trio.sleep(5)
+        promised, victims = scene.promised(), list(scene.evictions.victims)
+        assert (promised, victims) == (sorted([OF_LANE, OF_OTHER]), [])
+        owned.has_taken_back(uid, 0)
+        await trio.sleep(30)
+        bound, victims = scene.bound(), scene.evictions.victims
+        assert (bound, victims) == (2, BOTH)
+
+
 async def test_whoever_loses_a_node_does_not_count_the_promises_there_any_more(autojump_clock: MockClock) -> None:
     async with full_nodes(BY_POD, kubelets=KubeletPace(stop_seconds=100.0)) as scene:
         await scene.create_gang()

@@ -153,7 +153,8 @@ class ShardedPreemptionExecutor(PreemptionExecutor):
 
     async def _reserve_for_group(self, uids: set[str], places: Sequence[tuple[Pod, str]]) -> None:
         try:
-            if not await self.groups.prepare(places):
+            is_promised = await self.groups.prepare(places)
+            if not is_promised or len(self.reserved_for_group(places)) < len(places):  # one is being taken back
                 await trio.sleep(PAUSE_SECONDS)
         finally:
             self._reserving -= uids
