@@ -117,7 +117,7 @@ async def test_a_promise_is_not_taken_for_a_place_where_a_write_has_met_another_
     async with full_nodes(AS_ONE) as scene:
         cluster, link = scene.cluster, scene.link(LANE)
         await scene.create_gang()
-        await trio.sleep(10)  # the victims are gone, and the gang backs off
+        await trio.sleep(7)  # the victims are about to end
         (promised,) = [one for one in scene.members() if one.nominated_node_name == OF_OTHER]
         link.held = f"/pods/{promised.name}/status".encode()
         await trio.sleep(5)

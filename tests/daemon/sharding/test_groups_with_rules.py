@@ -282,6 +282,18 @@ async def test_the_owner_of_a_node_does_not_ask_for_pods_of_the_gang_that_it_can
         assert refused == 0
 
 
+async def test_the_best_node_for_the_first_pod_of_a_gang_is_chosen_whosever_it_is(autojump_clock: MockClock) -> None:
+    async with scene_of("1.36") as scene:
+        cluster = scene.cluster
+        await cluster.create(pod("blocker", cpu=1, node_selector={HOST: OWN[1]}))
+        await cluster.create(pod("another", cpu=4, node_selector={HOST: OWN[0]}))
+        await trio.sleep(1)
+        kind = Kind(OTHER, 5, KINDS["affinity"].details)  # in the zone of the own node that is left only three fit
+        await scene.create_gang(kind)
+        await cluster.settle()
+        scene.check(kind)
+
+
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_gang_waits_for_those_of_its_pods_that_repel_others_until_all_have_seen_them(
     way: str, autojump_clock: MockClock

@@ -35,7 +35,7 @@ def groups_of(process: SchedulerProcess) -> ShardedPodGroups:
 
 @pytest.mark.parametrize("version", ["1.36", "1.37"])
 async def test_the_holder_of_the_lane_binds_a_gang_on_its_own_nodes(version: str, autojump_clock: MockClock) -> None:
-    nodes = small(*OF_LANE[:2], *OF_OTHER[:2])
+    nodes = small(*OF_LANE[:2])
     async with replicas_of(nodes, shards=2, replicas=2, emulated_version=version, gates=GANG_GATES) as replicas:
         gangs = Gangs(replicas.cluster)
         await gangs.create("gang", 2)

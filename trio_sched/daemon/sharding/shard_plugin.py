@@ -55,6 +55,8 @@ _OTHERS: Final = (
 _CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT = 1, 2, 3, 4, 5
 _WRITES_NO_CLAIMS: Final = (Scope.LOCAL, Scope.LANE)
 """For pods of these no claims are written."""
+_NOT_LIKE_OTHERS: Final = (Scope.CONFINED, Scope.GROUP)
+"""Nodes are judged in another way for pods of these."""
 _RETRY_SECONDS: Final = 2.0
 HAS_ROOM: Final = Status(Code.PENDING, ("the node has room for the pod; the holder of shard 0 decides on it again",))
 """An own node has room for a pod of another process that it would have evicted others for."""
@@ -94,7 +96,8 @@ class ShardNodes:
         """Nearly all pods may go anywhere; those that may not are looked at one by one."""
         if self.owned.is_proposed(pod) or self.proposals.avoided(pod.uid) or self._is_in_doubt(pod):
             return None
-        return self.owned.scope(pod) is Scope.CONFINED
+        scope = self.owned.scope(pod)
+        return scope.value if scope in _NOT_LIKE_OTHERS else ""
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
@@ -147,7 +150,9 @@ class ShardNodes:
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """Prefer own nodes."""
+        """Prefer own nodes; a group may fit only where the best nodes of all are chosen for the first of its pods."""
+        if self.owned.scope(pod) is Scope.GROUP:
+            return np.zeros(len(nodes), dtype=np.int64)
         return np.where(self._are_own(nodes), MAX_SCORE, 0)
 
     def _is_left_to_lane(self, pod: Pod) -> bool:
