@@ -6,6 +6,7 @@ of JSON, written when the command is done. Commands run one after the other.
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -224,4 +225,5 @@ async def _run_commands(cluster: Cluster) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # a full collection of 50,000 pods takes 0.6 s, and the pods of that time then come all at once
     trio.run(partial(main, Path(sys.argv[1]), is_fast=FAST in sys.argv))
