@@ -11,7 +11,7 @@ import pytest
 from random_faults import RandomFaults
 from trio.testing import MockClock
 
-SEEDS = (20, 60, 122, 130, 187, 902, 1044, 2113)
+SEEDS = (20, 60, 122, 130, 187, 902, 1044, 2113, 2125)
 """Runs of some seconds: with evictions, pods that are refused, given up and fenced; with devices and volumes; with
 gangs, with and without rules and claims; with a pod that is evicted while its device is being allocated; with two that
 lose their places just before others are evicted for them; with an extender and extended resources. In all of them

@@ -197,6 +197,14 @@ class ShardedEventHandlers(EventHandlers):
         """Whether the pod with this UID counts as if it were on a node."""
         return uid in self.elsewhere and self.elsewhere[uid][1] == node_name
 
+    def _update_pod_in_scheduling_queue(self, old: Pod, new: Pod, now: float) -> None:
+        is_assumed, left = self.scheduler.cache.is_assumed(new.uid), old.nominated_node_name
+        super()._update_pod_in_scheduling_queue(old, new, now)
+        if is_assumed and left and left != new.nominated_node_name:  # room may have been made there that others can use
+            self.scheduler.queue.move_all(
+                ASSIGNED_POD_DELETE, old, None, now=now, only=lambda pod: pod.priority <= old.priority
+            )
+
     def _has_place_elsewhere(self, pod: Pod) -> bool:
         owned = self.owned
         if not pod.status.nominated_node_name or not self._has_profile(pod):
