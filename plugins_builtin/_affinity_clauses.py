@@ -167,10 +167,9 @@ def affinity_clauses(pod: Pod, nodes: NodeColumns) -> Iterator[Clause]:
             yield _requirement_clause(pod, nodes, requirement, is_field=True)
     elif required is not None:
         fails = ~match_node_selector(required, nodes)
-        texts = [" and ".join(map(requirement_text, _requirements(term))) or "an empty term" for term in terms]
         yield Clause(
             reason="NodeAffinityMismatch",
-            title="node affinity: " + (" or ".join(texts[:_MAX_VALUES]) or "no term"),
+            title=f"node affinity: {_terms_text(terms)}",
             fails=fails,
             cause=_no_term_matches(terms, fails),
             changes=lambda _where: [_without_affinity(pod)],
@@ -180,7 +179,6 @@ def affinity_clauses(pod: Pod, nodes: NodeColumns) -> Iterator[Clause]:
 def added_clause(nodes: NodeColumns, added: NodeSelector) -> Clause:
     """The affinity that the configuration of the profile adds to every pod."""
     fails, terms = ~match_node_selector(added, nodes), added.node_selector_terms or ()
-    texts = [" and ".join(map(requirement_text, _requirements(term))) or "an empty term" for term in terms]
 
     def changes(where: BoolArray) -> Iterator[Change]:
         for term in terms:
@@ -190,12 +188,17 @@ def added_clause(nodes: NodeColumns, added: NodeSelector) -> Clause:
 
     return Clause(
         reason="ProfileAffinityMismatch",
-        title=f"node affinity of its profile: {' or '.join(texts[:_MAX_VALUES]) or 'no term'}",
+        title=f"node affinity of its profile: {_terms_text(terms)}",
         fails=fails,
         cause="the configuration of the scheduler adds it to every pod of the profile",
         is_given=not fails.all(),
         changes=changes,
     )
+
+
+def _terms_text(terms: Sequence[NodeSelectorTerm]) -> str:
+    texts = [" and ".join(map(requirement_text, _requirements(term))) or "an empty term" for term in terms]
+    return " or ".join(texts[:_MAX_VALUES]) or "no term"
 
 
 def _no_term_matches(terms: Sequence[NodeSelectorTerm], fails: BoolArray) -> str:

@@ -107,7 +107,7 @@ and for most of them what it prints. `-o json` has the codes in `cause.reasons` 
 Other people's plugins have codes of their own, if they [explain what they ask
 for](../how_to/explain_what_your_plugin_asks_for.md).
 
-This page is made by running the code on the clusters in `contrib/scenarios/pending_causes.py`: change those, or
+This page is made by running the code on the clusters in `contrib/scenarios/pending_causes/`: change those, or
 `contrib/docs/make_causes.py`, and run `make docs`.
 
 ## In JSON

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import evolve
 
@@ -32,6 +32,8 @@ from trio_sched.plugin_api import (
     replace_fields,
     some_names,
 )
+
+T = TypeVar("T")
 
 _CLAIM: Final = "ResourceClaim"
 _MAX_CLASSES: Final = 2
@@ -116,40 +118,41 @@ def _recreated(claim: ResourceClaim, what: str, **fields: Any) -> Change:
     return Change(title=f"recreate the device claim {claim.name}: {what}", edits=(edit,))
 
 
-def users_of(nodes: NodeColumns, claims: Sequence[ResourceClaim]) -> list[Pod]:
-    """The running pods that use *claims*."""
-    uids = {one.uid for claim in claims for one in claim.status.reserved_for or ()}
+def users_of(nodes: NodeColumns, claim: ResourceClaim) -> list[Pod]:
+    """The running pods that use *claim*."""
+    uids = {one.uid for one in claim.status.reserved_for or ()}
     return [pod for node in nodes for pod in node.pods if pod.uid in uids] if uids else []
 
 
-def freed(claims: Sequence[ResourceClaim], users: Sequence[Pod]) -> Iterator[Change]:
-    """The deletion of all pods that use *claims*, whose devices are free then."""
+def freed(claim: ResourceClaim, users: Sequence[Pod]) -> Iterator[Change]:
+    """The deletion of all pods that use *claim*, whose devices are free then."""
     if not 0 < len(users) <= _MAX_USERS:
         return
 
     def unused(one: Any) -> Any:
         return replace_fields(one, status=replace_fields(one.status, allocation=None, reserved_for=None))
 
-    edits = [
-        Edit(kind=_CLAIM, name=one.name, namespace=one.namespace, apply=unused, is_consequence=True) for one in claims
-    ]
-    title = f"delete {some_names([one.key for one in users])}"
-    yield Change(title=title, edits=(*map(delete_pod, users), *edits))
+    edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.namespace, apply=unused, is_consequence=True)
+    yield Change(title=f"delete {some_names([one.key for one in users])}", edits=(*map(delete_pod, users), edit))
+
+
+def _without_each(items: Sequence[T] | None) -> Iterator[tuple[T, tuple[T, ...] | None]]:
+    """Each of *items*, and the others; None if there are none."""
+    for index, one in enumerate(items or ()):
+        yield one, tuple(other for number, other in enumerate(items or ()) if number != index) or None
 
 
 def without_constraints(claim: ResourceClaim) -> Iterator[Change]:
     """The claim without one of its constraints."""
-    constraints = claim.spec.devices.constraints or ()
-    for index, one in enumerate(constraints):
-        left = tuple(other for number, other in enumerate(constraints) if number != index) or None
-        yield _recreated(claim, f"without the constraint {constraint_text(one)}", constraints=left)
+    for one, left in _without_each(claim.spec.devices.constraints):
+        yield _recreated(claim, f"without the constraint: {constraint_text(one)}", constraints=left)
 
 
 def constraint_text(one: DeviceConstraint) -> str:
     """What *one* asks for."""
     of = f" for {', '.join(one.requests)}" if one.requests else ""
     if one.match_attribute:
-        return f"one {one.match_attribute}{of}"
+        return f"the same {one.match_attribute}{of}"
     return f"another {one.distinct_attribute} each{of}" if one.distinct_attribute else "of a kind that is not known"
 
 
@@ -157,11 +160,10 @@ def class_without_selectors(devices: Devices, name: str) -> Iterator[Change]:
     """The class *name* without a selector that takes none of the devices that there are."""
     found: DeviceClass | None = devices.handle.object(CLASS, name)
     selectors = found.spec.selectors or () if found is not None else ()
-    for index, selector in enumerate(selectors):
+    for selector, left in _without_each(selectors):
         expression = selector.cel.expression if selector.cel is not None else ""
         if devices.passing([expression], devices.all()):
             continue
-        left = tuple(other for number, other in enumerate(selectors) if number != index) or None
         edit = Edit(kind=CLASS, name=name, apply=partial(_with_selectors, selectors=left))
         yield Change(title=f"device class {name} without the selector {expression[:_MAX_SHOWN]}", edits=(edit,))
 
@@ -185,14 +187,13 @@ def smaller_claims(
     def recreated(what: str, **fields: Any) -> Change:
         return _recreated_claim(claim, partial(_with_fields, of=request, wanted=wanted, fields=fields), what)
 
-    for index, selector in enumerate(wanted.selectors or ()):
-        left = tuple(one for number, one in enumerate(wanted.selectors or ()) if number != index) or None
+    for selector, left in _without_each(wanted.selectors):
         expression = selector.cel.expression if selector.cel is not None else ""
         yield recreated(f"without the selector {expression[:_MAX_SHOWN]}", selectors=left)
-    for count in range((wanted.count or 1) - 1, 0, -1):
+    there = devices.matching(wanted)
+    for count in range(min((wanted.count or 1) - 1, len(there)), 0, -1):
         change = recreated(f"{count} devices of class {wanted.device_class_name}", count=count)
         yield evolve(change, series=f"devices of {claim.name}, {request.name}, {wanted.device_class_name}")
-    there = devices.matching(wanted)
     asked = wanted.capacity
     for name, amount in ((asked.requests or {}) if asked is not None else {}).items():
         capacities = [(one.device.capacity or {}).get(name) for one in there]
@@ -226,9 +227,9 @@ def _with_fields(
 def with_free_devices(devices: Devices, claims: ClaimCache, wanted: WantedDevices) -> Iterator[Change]:
     """The deletion of the pods that use one claim with such devices."""
     for holder in holders_of(claims, devices.matching(wanted)):
-        users = users_of(devices.nodes, [holder])
+        users = users_of(devices.nodes, holder)
         if users:
-            yield from freed([holder], users)
+            yield from freed(holder, users)
             return
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from attrs import evolve
@@ -51,9 +51,6 @@ from trio_sched.plugin_api import (
     to_builtins,
 )
 from trio_sched.plugin_api.smaller_requests import smaller_request
-
-_MAX_COUNTS: Final = 8
-"""Smaller numbers of devices that are tried."""
 
 
 def missing_claims(pod: Pod, claims: ClaimCache, handle: Handle) -> Iterator[Clause]:
@@ -139,7 +136,7 @@ def _classes_of(request: DeviceRequest) -> list[str]:
 def allocated_clause(nodes: NodeColumns, claim: ResourceClaim, fails: BoolArray) -> Clause:
     """A claim whose devices can be used on other nodes only; *fails*, shape (nodes,), says where they cannot."""
     names = [nodes.name(position) for position in (~fails).nonzero()[0].tolist()]
-    users = users_of(nodes, [claim])
+    users = users_of(nodes, claim)
     text = f"the devices of the claim {claim.name} can be used on {some_names(names) or 'no node'} only"
     text += f"; it is used by {some_names([one.key for one in users])}" if users else ""
     return Clause(
@@ -147,7 +144,7 @@ def allocated_clause(nodes: NodeColumns, claim: ResourceClaim, fails: BoolArray)
         title=f"device claim {claim.name}",
         fails=fails,
         cause=text,
-        changes=lambda _nodes: freed([claim], users),
+        changes=lambda _nodes: freed(claim, users),
     )
 
 
@@ -193,12 +190,24 @@ def unallocated_clauses(
     yield _unallocated(devices, claims, claim, fails)
 
 
-def extended_clause(devices: Devices, claims: ClaimCache, pod: Pod, resource: str, count: int, name: str) -> Clause:
-    """The extended *resource* of which *pod* requests *count*, and that the device class *name* stands behind."""
+def extended_clause(
+    devices: Devices, claims: ClaimCache, pod: Pod, resource: str, count: int, name: str, fails: BoolArray
+) -> Clause:
+    """The extended *resource* of which *pod* requests *count*, and that the device class *name* stands behind.
+
+    Args:
+        devices: of all nodes.
+        claims: all that there are.
+        pod: the pod.
+        resource: its name.
+        count: how much of it the pod requests.
+        name: of the class.
+        fails: shape (nodes,): where no claim of the pod is why it is rejected.
+    """
     wanted = ExactDeviceRequest(device_class_name=name, allocation_mode="ExactCount", count=count)
 
     def changes(_nodes: BoolArray) -> Iterator[Change]:
-        for most in range(count - 1, max(count - 1 - _MAX_COUNTS, 0), -1):
+        for most in range(min(count - 1, len(devices.matching(wanted))), 0, -1):
             change = smaller_request(pod, resource, most, ResourceOptions())
             if change is not None:
                 yield evolve(change, series=f"devices for {resource}")
@@ -207,7 +216,7 @@ def extended_clause(devices: Devices, claims: ClaimCache, pod: Pod, resource: st
     return Clause(
         reason="NoDevices",
         title=f"devices for {resource} {count}",
-        fails=np.ones(len(devices.nodes), dtype=np.bool_),
+        fails=fails,
         cause=lambda _otherwise: f"no devices for {resource}: it asks for {_wanted_text(devices, claims, wanted)}",
         changes=changes,
     )
@@ -234,7 +243,7 @@ def _wanted_text(devices: Devices, claims: ClaimCache, wanted: WantedDevices) ->
         if not matching:
             return f"{text} ({_example(of_class[0])})"
     text += f", {len(free)} are free"
-    users = [pod.key for holder in holders_of(claims, matching) for pod in users_of(devices.nodes, [holder])]
+    users = [pod.key for holder in holders_of(claims, matching) for pod in users_of(devices.nodes, holder)]
     text += f", others are used by {some_names(list(dict.fromkeys(users)))}" if users else ""
     text += f" ({_example(free[0])})" if amounts and free else ""
     tainted = [one for one in free if untolerated(wanted, one)]

@@ -370,6 +370,7 @@ class DynamicResources:
             matches=self._filter.selectors.matches,
             cache=self._filter.devices,
         )
+        unexplained = np.ones(len(nodes), dtype=np.bool_)
         for claim in claims:
             missing = [] if claim.status.allocation else list(device_clauses.missing_classes(self._handle, claim))
             yield from missing
@@ -377,6 +378,7 @@ class DynamicResources:
             if missing or self._check_claim(pod, 0, claim, alone, known) is not None:
                 continue
             fails = ~self._filter.verdicts(pod, nodes, alone).passes
+            unexplained &= ~fails
             if claim.status.allocation is not None:
                 yield device_clauses.allocated_clause(nodes, claim, fails)
             else:
@@ -384,7 +386,7 @@ class DynamicResources:
         for resource, count in self._extended_amounts(pod).items() if self._may_use_extended_resources(pod) else ():
             name = self._classes.class_of(resource)
             if name is not None:
-                yield device_clauses.extended_clause(devices, known, pod, resource, count, name)
+                yield device_clauses.extended_clause(devices, known, pod, resource, count, name, unexplained)
 
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:

@@ -163,7 +163,7 @@ def as_available(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Chang
             if capacity_nano(volume) < requested_nano(claim):
                 fields["size"] = quantity_text(STORAGE, capacity_nano(volume) // 10**9)
             if not set(claim.spec.access_modes or ()) <= set(volume.spec.access_modes or ()):
-                fields["access_modes"] = volume.spec.access_modes
+                fields["access_modes"] = volume.spec.access_modes or ()
             if volume_mode(volume) != volume_mode(claim):
                 fields["volume_mode"] = volume_mode(volume)
             if not _is_selected(claim, volume):
@@ -298,6 +298,14 @@ def with_volume(handle: Handle, claim: PersistentVolumeClaim, name: str) -> Iter
         ),
         note="put the driver and the handle of a real volume in",
     )
+
+
+def from_elsewhere(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
+    """*claim*, which gets no volume of its class, with one of another class, or one that is made by hand."""
+    for one in classes_with_provisioner(handle):
+        if one.metadata.name != claim.storage_class:
+            yield with_class(claim, one.metadata.name)
+    yield from with_volume(handle, claim, f"{claim.name}-volume")
 
 
 def with_new_claim(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:

@@ -15,6 +15,7 @@ from plugins_builtin.volumes.claim_changes import (
     class_of,
     classes_with_provisioner,
     free_volumes,
+    from_elsewhere,
     is_default,
     most_text,
     once_deleted,
@@ -195,14 +196,12 @@ def _not_made(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Clause]:
     )
     text += f"{claim.storage_class} has made none yet{_known(handle, found)}"
 
-    def changes(_nodes: BoolArray) -> Iterator[Change]:
-        for one in [one.metadata.name for one in classes_with_provisioner(handle)]:
-            if one != claim.storage_class:
-                yield with_class(claim, one)
-        yield from with_volume(handle, claim, f"{claim.name}-volume")
-
     yield Clause(
-        reason="VolumeNotMade", title=f"volume of claim {claim.name}", cause=text, is_awaited=True, changes=changes
+        reason="VolumeNotMade",
+        title=f"volume of claim {claim.name}",
+        cause=text,
+        is_awaited=True,
+        changes=lambda _nodes: from_elsewhere(handle, claim),
     )
 
 
@@ -307,10 +306,7 @@ def unbound_clause(handle: Handle, claim: PersistentVolumeClaim, fails: BoolArra
         if node is not None:
             yield without_selected_node(claim)
         yield from as_available(handle, claim)
-        for one in [one.metadata.name for one in classes_with_provisioner(handle)]:
-            if one != claim.storage_class:
-                yield with_class(claim, one)
-        yield from with_volume(handle, claim, f"{name}-volume")
+        yield from from_elsewhere(handle, claim)
 
     return Clause(
         reason="NoVolumeForClaim",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -67,8 +68,8 @@ class FailingClause:
 
     def changes(self, nodes: BoolArray) -> list[Change]:
         """What would meet it on one of *nodes*, shape (nodes,)."""
-        found: list[Any] = self._ask([], lambda: list(self.clause.changes(nodes)))
-        return [one for one in found if isinstance(one, Change)][:_MAX_CHANGES]
+        found: list[Any] = self._ask([], lambda: list(islice(self.clause.changes(nodes), _MAX_CHANGES)))
+        return [one for one in found if isinstance(one, Change)]
 
     def _ask(self, otherwise: T, function: Callable[[], T]) -> T:
         try:

@@ -48,7 +48,7 @@ class UnreadChanges:
         if old is None or new is None:
             return True
         spec = new.spec
-        if not old.spec.node_name or not spec.node_name or (spec is not old.spec and spec != old.spec):
+        if not old.spec.node_name or (spec is not old.spec and spec != old.spec):
             return True
         metadata, status, before = new.metadata, new.status, old.status
         if _with(old.metadata, resource_version=metadata.resource_version) != metadata:

@@ -17,6 +17,7 @@ from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.explaining import Question, explain_manifests
 
 GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -32,11 +33,17 @@ def explained(
     gates: str = GATES,
     flags: Sequence[str] = (),
     version: str = "1.36",
+    configuration: Json | None = None,
 ) -> dict[str, Any]:
+    """The explanation of the pod *name*, as data; *configuration* is that of the scheduler without its head."""
     file = folder / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     manifests = ClusterFiles(files=(file,), kubernetes_version=version).load_dumped(pytest.fail, lambda _what: None)
-    settings = settings_of(None, gates, PluginSelection(), flags)
+    config = None
+    if configuration is not None:
+        config = folder / "scheduler.yaml"
+        config.write_text(json.dumps({**HEAD, **configuration}))
+    settings = settings_of(config, gates, PluginSelection(), flags)
     question = Question(settings=settings, names=[Name.read(name, NAMESPACE)], kubernetes_version=version)
     (answer,) = trio.run(explain_manifests, question, manifests, NOW, pytest.fail).answers
     return answer.explanation

@@ -56,7 +56,6 @@ class RecordingThread:
     Attributes:
         wants_segment: set by the thread when the segment is large enough; whoever appends a `SegmentBegins` resets it.
         taken_bytes: how many bytes of notes are written.
-        is_waiting: whether it sleeps until there is a note: looking again and again costs more than most changes.
         problem: why it has ended before it was closed; None as long as it has not.
     """
 
@@ -68,7 +67,6 @@ class RecordingThread:
     """The event loop puts, the thread takes; both are single steps of a deque."""
     wants_segment: bool = field(default=False, init=False)
     taken_bytes: int = field(default=0, init=False)
-    is_waiting: bool = field(default=False, init=False)
     problem: str | None = field(default=None, init=False)
     _has_asked: bool = field(default=False, init=False)
     """Whether another segment was wanted since this one began."""
@@ -99,8 +97,12 @@ class RecordingThread:
         """Have *note* written; the event loop calls this."""
         self.notes.append(note)
         if self.is_waiting:
-            self.is_waiting = False
             self._noted.set()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may sleep until there is a note: looking again and again costs more than most changes."""
+        return not self._noted.is_set()
 
     def close(self, now: float, timeout_seconds: float) -> None:
         """Wait until everything is written, but not for ever."""
@@ -125,10 +127,8 @@ class RecordingThread:
     def _wait_for_notes(self) -> bool:
         """Wait until there are notes, and some more if there are; returns False once this is being closed."""
         self._noted.clear()
-        self.is_waiting = True
         if not (self.notes or self._closing.is_set()):  # what comes from now on sets the event
             self._noted.wait()
-        self.is_waiting = False
         return not self._closing.wait(_COLLECT_SECONDS)
 
     def _drain(self) -> None:

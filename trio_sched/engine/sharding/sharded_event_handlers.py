@@ -201,9 +201,7 @@ class ShardedEventHandlers(EventHandlers):
         is_assumed, left = self.scheduler.cache.is_assumed(new.uid), old.nominated_node_name
         super()._update_pod_in_scheduling_queue(old, new, now)
         if is_assumed and left and left != new.nominated_node_name:  # room may have been made there that others can use
-            self.scheduler.queue.move_all(
-                ASSIGNED_POD_DELETE, old, None, now=now, only=lambda pod: pod.priority <= old.priority
-            )
+            self.scheduler.queue.nomination_ended(old, left, now=now)
 
     def _has_place_elsewhere(self, pod: Pod) -> bool:
         owned = self.owned

@@ -1,0 +1,24 @@
+"""Which of several requirements for devices is the cause, and how many devices are left to ask for."""
+
+from pathlib import Path
+
+from explained import explained, titles
+
+from contrib.scenarios.manifests import device_claim, device_class, devices, node, pod, wants_devices
+
+CARDS = {**device_class("gpu"), "spec": {**device_class("gpu")["spec"], "extendedResourceName": "gpu.test/card"}}
+
+
+def test_an_extended_resource_is_no_cause_where_a_claim_is(tmp_path: Path) -> None:
+    asked = device_claim("asked", selector='device.attributes["gpu.test"].model == "h100"')
+    both = pod(requests={"gpu.test/card": "1"}, **wants_devices("asked"))
+    data = explained([node("n1"), CARDS, devices("n1", "gpu-0"), asked, both], tmp_path, "asked", gates="")
+    assert data["cause"]["clauses"] == ["devices of claim asked"]
+
+
+def test_of_more_devices_than_there_are_the_most_that_there_are_is_proposed(tmp_path: Path) -> None:
+    asked = device_claim("asked", count=32)
+    objects = [node("n1"), CARDS, devices("n1", "gpu-0", "gpu-1"), asked, pod(**wants_devices("asked"))]
+    data = explained(objects, tmp_path, "asked", gates="")
+    assert titles(data) == ["recreate the device claim asked: 2 devices of class gpu"]
+    assert data["tried"] == []
