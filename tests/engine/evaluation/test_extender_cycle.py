@@ -1,7 +1,6 @@
 from random import Random
 from typing import Any
 
-import pytest
 from plugin_base import PluginBase
 
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
@@ -9,7 +8,6 @@ from trio_sched.engine.evaluation.extender_cycle import (
     ExtenderResult,
     NodesForExtenders,
     find_feasible_nodes,
-    num_feasible_nodes_to_find,
     select_host_among,
 )
 from trio_sched.engine.evaluation.scheduling_cycle import SchedulingCycle
@@ -148,26 +146,6 @@ def test_without_feasible_nodes_the_outcome_is_final() -> None:
         found = find_feasible_nodes(cycle(make_table(nodes)))
         assert isinstance(found, SchedulingFailure)
         assert found.message.startswith(text)
-
-
-@pytest.mark.parametrize(
-    ("count", "percentage", "enough"),
-    [
-        (10, 0, 10),
-        (99, 0, 99),
-        (100, 0, 100),
-        (400, 0, 188),
-        (1000, 0, 420),
-        (1000, 40, 400),
-        (5000, 0, 500),
-        (6000, 0, 300),
-        (6000, 40, 2400),
-    ],
-)
-def test_the_number_of_feasible_nodes_to_find_is_that_of_kube_scheduler(
-    count: int, percentage: int, enough: int
-) -> None:
-    assert num_feasible_nodes_to_find(count, percentage) == enough
 
 
 def test_searches_start_at_the_given_node_and_wrap_around() -> None:

@@ -6,7 +6,8 @@ from plugin_base import PluginBase
 from pod_infos import pod_info
 
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
-from trio_sched.engine.evaluation.scheduling_cycle import MIN_FEASIBLE_NODES_TO_FIND, FeasibleNodes, SchedulingCycle
+from trio_sched.engine.evaluation.nodes_to_find import MIN_FEASIBLE_NODES_TO_FIND
+from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api import (
     Code,

@@ -7,26 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Final
 
 import numpy as np
 from attrs import evolve, frozen
 
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure, fit_failure
-from trio_sched.engine.evaluation.scheduling_cycle import (
-    MIN_FEASIBLE_NODES_TO_FIND,
-    FeasibleNodes,
-    SchedulingCycle,
-    diagnose,
-)
+from trio_sched.engine.evaluation.nodes_to_find import num_feasible_nodes_to_find
+from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes, SchedulingCycle, diagnose
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.queue.queueing_hints import EXTENDER_NAME
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
-
-MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND: Final = 5
-"""The smallest share of feasible nodes that is searched for where none is configured."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -106,17 +98,6 @@ def select_host_among(
         return SchedulingFailure(failed.status)
     name = found.nodes.name(position)
     return ScheduleResult(name, cycle.state, feasible.evaluated, len(found.nodes), cycle.profile)
-
-
-def num_feasible_nodes_to_find(count: int, percentage: int) -> int:
-    """How many feasible nodes are enough in a cluster of *count* nodes.
-
-    Source: ``numFeasibleNodesToFind`` of kube-scheduler; with a *percentage* of 0 the share falls with *count*.
-    """
-    if count < MIN_FEASIBLE_NODES_TO_FIND:
-        return count
-    percentage = percentage or max(MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND, 50 - count // 125)
-    return max(MIN_FEASIBLE_NODES_TO_FIND, count * percentage // 100)
 
 
 def _sample(found: FeasibleNodes, start: int, percentage: int) -> tuple[Iterable[int], int]:

@@ -18,6 +18,7 @@ from trio_sched.engine.evaluation.filtering import (
 )
 from trio_sched.engine.evaluation.host_selection import select_host
 from trio_sched.engine.evaluation.incremental_evaluation import IncrementalEvaluation
+from trio_sched.engine.evaluation.nodes_to_find import MIN_FEASIBLE_NODES_TO_FIND, num_feasible_nodes_to_find
 from trio_sched.engine.evaluation.nominated_pods import NominatedRows, run_filters_with_nominated_pods
 from trio_sched.engine.evaluation.scoring import Scores, run_pre_scores, run_scores
 from trio_sched.engine.hooks.hook_failure import HookFailed
@@ -30,10 +31,6 @@ from trio_sched.plugin_api.status import Code, Status
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-
-MIN_FEASIBLE_NODES_TO_FIND = 100
-"""So many feasible nodes are searched for at least; in smaller clusters all nodes are evaluated."""
-
 
 OnScores = Callable[[Pod, NodeColumns, Scores], None]
 """Takes the scores of the nodes that passed, before one of them is chosen for the pod."""
@@ -166,7 +163,7 @@ class SchedulingCycle:
         percentage = self.profile.percentage_of_nodes_to_score
         if not percentage or count < MIN_FEASIBLE_NODES_TO_FIND or not any(f.per_node for f in self.profile.filter):
             return None
-        return max(MIN_FEASIBLE_NODES_TO_FIND, count * percentage // 100)
+        return num_feasible_nodes_to_find(count, percentage)
 
     def choose(self, nodes: NodeColumns, rng: Random, bonus: Mapping[str, int] | None = None) -> int:
         """The position of one of the best of *nodes*.

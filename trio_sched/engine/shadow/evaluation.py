@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from trio_sched.engine.evaluation.decision import SchedulingFailure
 from trio_sched.engine.evaluation.host_selection import best_positions
-from trio_sched.engine.evaluation.scheduling_cycle import MIN_FEASIBLE_NODES_TO_FIND, FeasibleNodes
+from trio_sched.engine.evaluation.scheduling_cycle import FeasibleNodes
 from trio_sched.engine.evaluation.scoring import Scores
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
@@ -114,18 +114,3 @@ def _of_plugins(scores: Scores, position: int) -> dict[str, int]:
 def _rejection(found: FeasibleNodes, node_name: str) -> Status | None:
     position = found.outcome.nodes.position(node_name)
     return found.statuses.absent if position is None else found.outcome.status(position)
-
-
-def nodes_to_find(count: int, percentage: int) -> int:
-    """After how many feasible nodes kube-scheduler stops to look for more.
-
-    Args:
-        count: the nodes that it can look at.
-        percentage: ``percentageOfNodesToScore``; 0: as many as it takes for the size of the cluster.
-
-    Source: numFeasibleNodesToFind of kube-scheduler 1.36, in whole numbers.
-    """
-    if count < MIN_FEASIBLE_NODES_TO_FIND:
-        return count
-    share = percentage or max(5, 50 - count // 125)
-    return max(MIN_FEASIBLE_NODES_TO_FIND, count * share // 100)

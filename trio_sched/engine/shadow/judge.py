@@ -9,10 +9,11 @@ from typing import Final
 from attrs import define, evolve, field
 
 from trio_sched.engine.evaluation.decision import UNSCHEDULABLE
+from trio_sched.engine.evaluation.nodes_to_find import num_feasible_nodes_to_find
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.shadow.crossed_changes import CrossedChanges, Distance
-from trio_sched.engine.shadow.evaluation import Evaluation, evaluate, nodes_to_find
+from trio_sched.engine.shadow.evaluation import Evaluation, evaluate
 from trio_sched.engine.shadow.judgement import DecisionKind, Judgement, JudgementClass, OtherDecision
 from trio_sched.engine.shadow.preemption import PreemptionEvaluation, evaluate_preemption, is_order_undefined
 from trio_sched.engine.shadow.window import Window
@@ -101,7 +102,7 @@ class Judge:
         """Whether kube-scheduler may not have looked at any of the better nodes."""
         if found.total is None:
             return False
-        looked_at = nodes_to_find(found.candidates, self._percentage)
+        looked_at = num_feasible_nodes_to_find(found.candidates, self._percentage)
         return found.feasible - found.better >= looked_at
 
     # --- none was found -----------------------------------------------------------------------------------------
