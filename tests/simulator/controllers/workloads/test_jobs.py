@@ -6,7 +6,7 @@ from simulated_workloads import Cluster, Json, condition
 from trio.testing import MockClock
 
 from trio_sched.simulator.admission.annotations import number_in
-from trio_sched.simulator.controllers.workloads.job_pods import read_indexes
+from trio_sched.simulator.controllers.workloads.job_indexes import read_indexes
 
 RUN, CODE = "trio-sched.dev/run-seconds", "trio-sched.dev/exit-code"
 

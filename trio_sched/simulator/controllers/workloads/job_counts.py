@@ -1,4 +1,4 @@
-"""What the pods of a Job come to: how many have succeeded and failed, which indexes are done, whether the Job fails.
+"""What the pods of a Job come to: counts, indexes that are done or have failed, what its podFailurePolicy ends.
 
 Source: ``syncJob`` and ``trackJobStatusAndRemoveFinalizers`` of kube-controller-manager.
 """
@@ -8,17 +8,15 @@ from collections.abc import Iterable
 from attrs import define, field
 
 from trio_sched.simulator.controllers.workloads.deployment_status import condition
-from trio_sched.simulator.controllers.workloads.job_pods import (
-    failure_verdict,
+from trio_sched.simulator.controllers.workloads.job_indexes import (
     failures_of_index,
-    finished_at,
-    has_failed,
     ignored_failures_of_index,
     index_of,
-    is_uncounted,
     read_indexes,
     written_indexes,
 )
+from trio_sched.simulator.controllers.workloads.job_pods import finished_at, has_failed, is_uncounted
+from trio_sched.simulator.controllers.workloads.job_policies import failure_verdict
 from trio_sched.simulator.kubelets.pod_states import is_active, is_terminating
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.raw_objects import Json

@@ -14,18 +14,14 @@ from trio_sched.simulator.controllers.workloads.job_counts import (
     is_countable,
     is_leaving,
 )
-from trio_sched.simulator.controllers.workloads.job_pods import (
+from trio_sched.simulator.controllers.workloads.job_indexes import (
     IGNORED_INDEX_FAILURES,
     INDEX,
     INDEX_FAILURES,
-    TRACKING,
-    backoff_until,
-    finished_at,
     index_of,
-    is_uncounted,
-    replaces_failed_only,
-    succeeds_by_policy,
 )
+from trio_sched.simulator.controllers.workloads.job_pods import TRACKING, backoff_until, finished_at, is_uncounted
+from trio_sched.simulator.controllers.workloads.job_policies import replaces_failed_only, succeeds_by_policy
 from trio_sched.simulator.controllers.workloads.rollout_sizes import status_of
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.kubelets.kubelet import EXIT_CODE, RUN_SECONDS
