@@ -1,4 +1,4 @@
-"""The shards that this process holds: taken, renewed, given back by the rules of `shard_plan`; whether it may write."""
+"""The leases of shards: whether others' are valid; own ones taken, renewed, given back by the rules of `shard_plan`."""
 
 from __future__ import annotations
 
