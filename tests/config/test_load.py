@@ -209,7 +209,10 @@ def test_sharding_is_off_unless_the_file_says_how_many_shards_there_are() -> Non
     assert load("").sharding is None
     sharding = load("sharding: {shards: 16}").sharding
     assert sharding is not None
-    assert sharding.shards == 16
+    assert (sharding.shards, sharding.node_label) == (16, "")
+    by_label = load("sharding: {shards: 16, nodeLabel: example.com/pool}").sharding
+    assert by_label is not None
+    assert by_label.node_label == "example.com/pool"
 
 
 @pytest.mark.parametrize(
@@ -241,3 +244,8 @@ def test_what_does_not_go_with_sharding_is_refused(body: str, problem: str) -> N
 def test_shards_must_be_a_number() -> None:
     assert "shards" in str(refusal(HEAD + "sharding: {shards: many}"))
     assert "sharding" in str(refusal(HEAD + "sharding: 4"))
+
+
+def test_the_label_of_shards_must_be_one() -> None:
+    problem = str(refusal(HEAD + "sharding: {shards: 2, nodeLabel: pool of nodes}"))
+    assert problem.startswith('sharding.nodeLabel: Invalid value: "pool of nodes": name part must consist of')

@@ -26,8 +26,8 @@ INDEX = DOCS / "index.md"
 MONITOR = DOCS / "how_to" / "monitor.md"
 TUNE = DOCS / "how_to" / "tune.md"
 SECTIONS_OF_INDEX = {"Tutorial": "tutorial", "How to": "how_to", "Reference": "reference", "Explanation": "explanation"}
-NOT_OURS = {"keep", "workload", "real", "write", "flag"}
-"""Flags of ``python -m contrib.benchmarks``, ``contrib.soak`` and ``contrib.faults``, and what stands for any."""
+NOT_OURS = {"keep", "workload", "real", "write", "flag", "by-label"}
+"""Flags of ``python -m contrib.benchmarks``, ``.soak``, ``.faults`` and ``.sharding``, and what stands for any."""
 METRIC = re.compile(r"(?:scheduler|trio_sched|rest_client|leader_election|workqueue|apiserver|kube_pod)_[a-z_]+")
 LOG_LINE = re.compile(r"[A-Z][a-z]+ [\w ;:.,'…-]+")
 ENDPOINT = re.compile(

@@ -137,7 +137,7 @@ async def test_a_shard_is_shown_as_given_back_while_something_is_under_way_for_i
     async with replicas_of([node(name, cpu=4) for name in NAMES], shards=2, replicas=1) as replicas:
         first = replicas.running[0]
         shown, owned = Shown.of(first), sharding_of(first).owned
-        owned.under_way["uid"] = UnderWay(frozenset({0, 1}), owned.seen)
+        owned.under_way["uid"] = UnderWay(frozenset({0, 1}), owned.seen, "")
         await replicas.start(1)
         shown.refresh()
         shards = shown.reader.summary["shards"]

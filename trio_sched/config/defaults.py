@@ -50,8 +50,12 @@ def complete(given: Given, gates: FeatureGates) -> SchedulerConfig:
         extenders=tuple(map(_extender, given.get("extenders") or ())),
         delay_cache_until_active=given.get("delayCacheUntilActive", standard.delay_cache_until_active),
         explain_in_condition=given.get("explainInCondition", standard.explain_in_condition),
-        sharding=None if given.get("sharding") is None else Sharding(shards=given["sharding"].get("shards", 0)),
+        sharding=_sharding(given.get("sharding")),
     )
+
+
+def _sharding(given: Given | None) -> Sharding | None:
+    return None if given is None else Sharding(shards=given.get("shards", 0), node_label=given.get("nodeLabel", ""))
 
 
 def _leader_election(given: Given) -> LeaderElection:

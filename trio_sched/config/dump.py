@@ -20,6 +20,7 @@ from trio_sched.config.schema import (
     Profile,
     RawArguments,
     SchedulerConfig,
+    Sharding,
 )
 from trio_sched.config.wire_types import ALL_POINTS, API_VERSION, CONFIGURATION_KIND
 from trio_sched.documents.tree import Array, Number, Object, Tree
@@ -143,9 +144,13 @@ def configuration_tree(config: SchedulerConfig) -> dict[str, Any]:
             extenders=[_extender(extender) for extender in config.extenders],
             delayCacheUntilActive=config.delay_cache_until_active,
             explainInCondition=config.explain_in_condition,
-            sharding={} if config.sharding is None else {"shards": config.sharding.shards},
+            sharding={} if config.sharding is None else _sharding(config.sharding),
         ),
     }
+
+
+def _sharding(sharding: Sharding) -> dict[str, Any]:
+    return {"shards": sharding.shards, **omit_empty(nodeLabel=sharding.node_label)}
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

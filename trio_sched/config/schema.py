@@ -135,6 +135,8 @@ class Sharding:
 
     shards: int = 0
     """How many there are; the same in all replicas."""
+    node_label: str = ""
+    """The label whose value says which shard a node belongs to; empty, and for nodes without it: its name does."""
 
 
 MAX_SHARDS: Final = 256

@@ -63,6 +63,8 @@ def _problems(config: SchedulerConfig, gates: FeatureGates) -> Iterator[Problem]
 def _sharding(config: SchedulerConfig, sharding: Sharding) -> Iterator[Problem]:
     if not 1 <= sharding.shards <= MAX_SHARDS:
         yield invalid("sharding.shards", sharding.shards, f"must be between 1 and {MAX_SHARDS}")
+    for problem in label_key_problems(sharding.node_label) if sharding.node_label else ():
+        yield invalid("sharding.nodeLabel", sharding.node_label, problem)
     if not config.leader_election.leader_elect:
         detail = "must be true with sharding: its times, its name and its namespace are those of the leases of shards"
         yield invalid("leaderElection.leaderElect", False, detail)

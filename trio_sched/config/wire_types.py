@@ -121,7 +121,7 @@ CLIENT_CONNECTION: Final = Struct(
         "burst": _INT32,
     },
 )
-SHARDING: Final = Struct("v1.ShardingConfiguration", {"shards": _INT32})
+SHARDING: Final = Struct("v1.ShardingConfiguration", {"shards": _INT32, "nodeLabel": _STRING})
 CONFIGURATION: Final = Struct(
     "v1.KubeSchedulerConfiguration",
     {

@@ -263,6 +263,9 @@ class EventHandlers:
         if self.scheduler.object_cache.count_change(kind):
             self.scheduler.invalidate_signatures()
 
+    def changes_missed(self, kind: Watched) -> None:
+        """Objects of *kind* were listed again: what they were in between is not known. Nothing follows from that."""
+
     def object_changed(self, kind: Watched, change: Change[Any], *, now: float) -> str:
         """Take in a change of an object of another *kind*.
 

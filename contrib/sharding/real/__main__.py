@@ -21,13 +21,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of faults and pods (default: 1)")
     parser.add_argument("--replicas", type=int, default=3, metavar="N", help="processes (default: 3)")
     parser.add_argument("--shards", type=int, default=4, metavar="N", help="(default: 4)")
+    parser.add_argument("--by-label", action="store_true", help="a label brings nodes into other shards meanwhile")
     parser.add_argument("--folder", type=Path, help="an empty folder that keeps the logs")
     given = parser.parse_args()
     try:
         assets = find_assets()
     except AssetsMissing as problem:
         parser.error(str(problem))
-    options = Options(faults=given.faults, seed=given.seed, replicas=given.replicas, shards=given.shards)
+    options = Options(
+        faults=given.faults,
+        seed=given.seed,
+        replicas=given.replicas,
+        shards=given.shards,
+        by_label=given.by_label,
+    )
     with tempfile.TemporaryDirectory(prefix="trio-sched-sharding-") as name:
         folder = given.folder or Path(name)
         folder.mkdir(parents=True, exist_ok=True)

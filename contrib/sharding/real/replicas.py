@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import trio
 from attrs import define, field
@@ -62,10 +62,12 @@ class Replica:
 
 
 @asynccontextmanager
-async def replica(plane: ControlPlane, folder: Path, name: str, shards: int, random: Random) -> AsyncIterator[Replica]:
+async def replica(
+    plane: ControlPlane, folder: Path, name: str, sharding: Mapping[str, Any], random: Random
+) -> AsyncIterator[Replica]:
     """A replica whose files are in *folder*; it is started, and gone when the block is left."""
     async with Relay(plane.port).running() as relay:
-        config = configuration(plane, folder, f"https://127.0.0.1:{relay.port}", shards)
+        config = configuration(plane, folder, f"https://127.0.0.1:{relay.port}", sharding)
         command = [*TRIO_SCHED, f"--config={config}", "--secure-port=0", "-v=2"]
         made = Replica(name, ServerProcess(command, folder / "scheduler.log"), relay, random)
         try:
@@ -79,15 +81,15 @@ async def replica(plane: ControlPlane, folder: Path, name: str, shards: int, ran
                 await made.stop(signal.SIGKILL)
 
 
-def configuration(plane: ControlPlane, folder: Path, server: str, shards: int) -> Path:
-    """The configuration of a scheduler that reaches the API server as *server*; with 0 *shards* it is the only one."""
+def configuration(plane: ControlPlane, folder: Path, server: str, sharding: Mapping[str, Any]) -> Path:
+    """The configuration of a scheduler that reaches the API server as *server*; the only one without *sharding*."""
     folder.mkdir()
     kubeconfig = folder / "kubeconfig"
     write_kubeconfig(kubeconfig, server=server, authority=plane.files.authority, token=SCHEDULER_TOKEN)
     path = write_configuration(folder, kubeconfig)
-    if shards:
+    if sharding:
         content = json.loads(path.read_text())
-        path.write_text(json.dumps({**content, "leaderElection": ELECTION, "sharding": {"shards": shards}}))
+        path.write_text(json.dumps({**content, "leaderElection": ELECTION, "sharding": sharding}))
     return path
 
 

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -31,7 +31,7 @@ from contrib.sharding.real.replicas import (
     inject,
     replica,
 )
-from contrib.sharding.real.workload import CLAIM_PATH, NODES, POD_PATH, Load, node_manifest, objects
+from contrib.sharding.real.workload import CLAIM_PATH, NODES, POD_PATH, POOL, Load, node_manifest, objects
 
 EVENT_PATH: Final = "/apis/events.k8s.io/v1/namespaces/default/events"
 READY_SECONDS: Final = 60.0
@@ -51,9 +51,16 @@ class Options:
     seed: int
     replicas: int = 3
     shards: int = 4
+    by_label: bool = False
+    """Whether a label says which shard a node belongs to, and changes."""
     quiet_seconds: float = 25.0
     """After so long without another bound pod the replicas have done what they can; a node that has refused a pod is
     tried again after 15 s."""
+
+    @property
+    def sharding(self) -> dict[str, Any]:
+        """The part of the configuration."""
+        return {"shards": self.shards, **({"nodeLabel": POOL} if self.by_label else {})}
 
 
 @define(eq=False)
@@ -149,14 +156,15 @@ class _Run:
             members = []
             for number in range(self.options.replicas):
                 name = f"replica-{number}"
-                made = replica(
-                    self.plane, self.folder / name, name, self.options.shards, Random(f"{self.options.seed} {name}")
-                )
+                random = Random(f"{self.options.seed} {name}")
+                made = replica(self.plane, self.folder / name, name, self.options.sharding, random)
                 members.append(await stack.enter_async_context(made))
             if not await self._is_settled(lambda: not self.checks.pending(), 0.0, READY_SECONDS):
                 self.report.problems.append("the first pod was not bound")
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.load.run)
+                if self.options.by_label:
+                    nursery.start_soon(self.load.relabel, self.options.shards)
                 began = trio.current_time()
                 await self._make_faults(members)
                 self.report.fault_seconds = trio.current_time() - began
@@ -212,7 +220,7 @@ class _Run:
         pending, evicted = checks.pending(), len(checks.evicted)
         self.report.pending = len(pending)
         folder = self.folder / "single"
-        config = configuration(self.plane, folder, self.plane.url, 0)
+        config = configuration(self.plane, folder, self.plane.url, {})
         with scheduler_process(config, folder / "scheduler.log") as single:
             await trio.to_thread.run_sync(partial(single.wait_until_idle, timeout_seconds=READY_SECONDS))
             await trio.sleep(AFTERWARDS_SECONDS)

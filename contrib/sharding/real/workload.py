@@ -15,6 +15,10 @@ from trio_sched.kube_client.connection import JSON, MERGE_PATCH, KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+POOL: Final = "example.com/pool"
+"""The label that says which shard a node belongs to, where one does."""
+RELABEL_SECONDS: Final = (0.0, 4.0)
+"""From one change of it to the next."""
 POD_PATH: Final = "/api/v1/namespaces/default/pods"
 CLAIM_PATH: Final = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 PRIORITY: Final = {"metadata": {"name": "important"}, "value": 1000}
@@ -130,6 +134,16 @@ class Load:
                     nursery.start_soon(self._create, f"p-{self._burst}-{index}")
                 for name in self._to_delete():
                     nursery.start_soon(self._delete, name)
+
+    async def relabel(self, shards: int) -> None:
+        """Bring nodes into other shards until cancelled, a fifth of them back at once."""
+        while True:
+            await trio.sleep(self.random.uniform(*RELABEL_SECONDS))
+            names = self.random.sample(range(NODES), k=self.random.randint(1, 3))
+            for _ in range(1 + (self.random.random() < 0.2)):
+                value = self.random.choice([*map(str, range(shards)), "blue", None])
+                for number in names:
+                    await self._patch(f"/api/v1/nodes/n{number}", {"metadata": {"labels": {POOL: value}}})
 
     def gone(self, name: str) -> None:
         """A pod is gone: deleted, or evicted."""

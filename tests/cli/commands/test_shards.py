@@ -72,6 +72,17 @@ def test_holders_nodes_and_pods_are_shown(server: ApiServer, capsys: Capture, tm
     assert found["shards"][1]["renewedSeconds"] is None
 
 
+def test_nodes_are_counted_by_the_label_that_the_replicas_go_by(
+    server: ApiServer, capsys: Capture, tmp_path: Path
+) -> None:
+    fill(server, "shards-of-2-with-groups-by-example.com/pool")
+    for name in ("x", "y", "z"):
+        store(server, "nodes", name, json.loads(encode(node(name, labels={"example.com/pool": "1"}))))
+    _code, out, _err = shown(capsys, tmp_path, server, "-o", "json")
+    by_name = [sum(shard_of(n, 2) == s for n in NODES) for s in (0, 1)]
+    assert [one["nodes"] for one in json.loads(out)["shards"]] == [by_name[0], by_name[1] + 3]
+
+
 def test_the_table_has_a_line_for_each_shard_and_replica(server: ApiServer, capsys: Capture, tmp_path: Path) -> None:
     fill(server)
     code, out, _err = shown(capsys, tmp_path, server)

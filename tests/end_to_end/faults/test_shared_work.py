@@ -18,16 +18,28 @@ lose their places just before others are evicted for them; with an extender and 
 requests are held back."""
 
 
-def seeds() -> list[int]:
+SEEDS_BY_LABEL = (17, 79)
+"""In these a node was over its allocatable while replicas did not wait for each other when a label had changed."""
+
+
+def seeds(standard: tuple[int, ...]) -> list[int]:
     first, _dash, end = os.environ.get("SHARDING_SEEDS", "").partition("-")
-    return list(range(int(first), int(end))) if first else list(SEEDS)
+    return list(range(int(first), int(end))) if first else list(standard)
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 async def test_whatever_fails_no_node_is_overcommitted_and_no_pod_forgotten(
     seed: int, autojump_clock: MockClock
 ) -> None:
     run = RandomFaults(seed)
+    await run.run()
+    assert run.placed
+    assert run.placed_later == {} or not run.places_all
+
+
+@pytest.mark.parametrize("seed", seeds(SEEDS_BY_LABEL))
+async def test_so_it_is_while_a_label_brings_nodes_into_other_shards(seed: int, autojump_clock: MockClock) -> None:
+    run = RandomFaults(seed, by_label=True)
     await run.run()
     assert run.placed
     assert run.placed_later == {} or not run.places_all

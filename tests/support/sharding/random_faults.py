@@ -39,6 +39,7 @@ from trio_sched.testing.scheduler_process import SchedulerProcess
 
 ZONES = 4
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+POOL = "example.com/pool"
 WORKLOADS = 5
 EXTENDER, EXTENDED = "http://extender.test", "example.com/extended"
 EXTENDER_CONFIG = f"""
@@ -64,6 +65,8 @@ class RandomFaults:
     """One run, drawn from a seed."""
 
     seed: int
+    by_label: bool = False
+    """Whether a label says which shard a node belongs to; it changes now and then."""
     dice: Random = field(init=False)
     shards: int = field(init=False)
     stuck: float = field(init=False)
@@ -120,7 +123,9 @@ class RandomFaults:
             AssertionError: a node was over its allocatable, a pod was bound twice, or is beside one that it repels.
         """
         nodes = [node(f"n{n}", cpu=2, labels={ZONE: _zone_of(f"n{n}")}) for n in range(self.dice.randint(4, 14))]
-        config = HEAD + f"sharding: {{shards: {self.shards}}}\n" + (EXTENDER_CONFIG if self._extended else "")
+        by_label = f", nodeLabel: {POOL}" * self.by_label
+        sharding = f"sharding: {{shards: {self.shards}{by_label}}}\n"
+        config = HEAD + sharding + (EXTENDER_CONFIG if self._extended else "")
         kubelets = KubeletPace(stop_seconds=self.dice.uniform(0.5, 8)) if len(self.priorities) > 1 else False
         details: dict[str, Any] = {"leader_elect": True, "scheduler": False, "kubelets": kubelets, **self._way}
         extenders = [PretendExtender(EXTENDER, {"filter": leaving(_is_left)}, delay_seconds=0.05)]
@@ -139,6 +144,8 @@ class RandomFaults:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._load, cluster)
                 nursery.start_soon(self._break, cluster, network)
+                if self.by_label:
+                    nursery.start_soon(self._label, cluster, [one.name for one in nodes])
             await self._calm_down(cluster, network)
             ledger.check()
             wrong = evictions.wrong + devices.wrong + rules.wrong
@@ -185,6 +192,25 @@ class RandomFaults:
                 claimed = await self._claim(cluster, f"p{number}", dice)
                 details |= claimed | {"requests": details.get("requests", {}) | claimed.get("requests", {})}
             await cluster.create(pod(f"p{number}", labels=labels, affinity=affinity, **details))
+
+    async def _label(self, cluster: VirtualCluster, names: list[str]) -> None:
+        """Give nodes other labels, of which some are back after a moment, and some are taken away."""
+        dice = Random(f"{self.seed} labels")
+        values = [*map(str, range(self.shards)), "blue", "green", None]
+        for name in names:
+            await self._set_pool(cluster, name, dice.choice(values))
+        for _ in range(dice.randint(4, 24)):
+            await trio.sleep(dice.choice([dice.uniform(0, 1), dice.uniform(1, 15)]))
+            chosen = dice.sample(names, k=dice.randint(1, 3))
+            for name in chosen:
+                await self._set_pool(cluster, name, dice.choice(values))
+            if dice.random() < 0.3:
+                await trio.sleep(dice.uniform(0, 0.5))
+                for name in chosen:
+                    await self._set_pool(cluster, name, dice.choice(values))
+
+    async def _set_pool(self, cluster: VirtualCluster, name: str, value: str | None) -> None:
+        await cluster.patch(node(name), {"metadata": {"labels": {POOL: value}}})
 
     async def _create_group(self, name: str, size: int, of_group: dict[str, Any], **details: Any) -> None:
         """Create a group, nearly always a gang, whose pods have a rule about each other, get something, or neither."""

@@ -72,9 +72,16 @@ def take_away(cluster: VirtualCluster, shard: int) -> None:
 
 @asynccontextmanager
 async def replicas_of(
-    nodes: Iterable[Node], *, shards: int, replicas: int, more_config: str = "", **details: Any
+    nodes: Iterable[Node],
+    *,
+    shards: int,
+    replicas: int,
+    node_label: str = "",
+    more_config: str = "",
+    **details: Any,
 ) -> AsyncGenerator[Replicas, None]:
-    config = HEAD + f"sharding: {{shards: {shards}}}\n" + more_config
+    by_label = f", nodeLabel: {node_label}" * bool(node_label)
+    config = HEAD + f"sharding: {{shards: {shards}{by_label}}}\n" + more_config
     details = {"kubelets": False, **details}
     async with virtual_cluster(nodes=nodes, config=config, leader_elect=True, scheduler=False, **details) as cluster:
         found = Replicas(cluster, Ledger(cluster))

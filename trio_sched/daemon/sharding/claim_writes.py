@@ -54,7 +54,7 @@ class ShardedObjectWrites(ObjectWrites):
         if LANE not in self.elector.held:
             raise NotLeading(f"claim {namespace}/{name} is written by the holder of shard 0, and this replica is not")
         key = f"{namespace}/{name}/{next(_numbers)}"
-        self.owned.under_way[key] = UnderWay(frozenset({LANE}), self.owned.seen)
+        self.owned.under_way[key] = UnderWay(frozenset({LANE}), self.owned.seen, "")
         try:
             with ends(partial(self.owned.ended, key)):
                 try:

@@ -1,19 +1,21 @@
 """Which replicas that share the work are alive: the lease of leader election, which they hold together, says it.
 
-Its holder is called after the number of shards, so replicas with another number wait like any other scheduler, and so
-does everybody else who schedules. Its annotations say who is alive, and since when a shard must be fenced.
+Its holder is called after the number of shards, and the label that says which of them a node belongs to. So replicas
+with others wait like any other scheduler, and so does everybody else who schedules. Its annotations say who is alive,
+and since when a shard must be fenced.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
 import msgspec
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.clients import WritePermit
@@ -31,6 +33,8 @@ FENCE_BEFORE: Final = "trio-sched.dev/fence-before"
 """Shards that were held last in an earlier term of the group are fenced for all pods: others scheduled since."""
 _HOLDER: Final = "shards-of-"
 _WITH_GROUPS: Final = "-with-groups"
+_BY: Final = "-by-"
+_READ_HOLDER: Final = re.compile(f"{_HOLDER}([0-9]{{1,3}})({_WITH_GROUPS})?(?:{_BY}(.+))?").fullmatch
 _MAX_REPLICAS: Final = 1000
 _read_replicas: Final = msgspec.json.Decoder(dict[str, int]).decode
 
@@ -44,6 +48,8 @@ class GroupLease:
     shards: int
     has_groups: bool
     """Gate GenericWorkload: who does not know of groups would bind pods of a gang one by one."""
+    node_label: str
+    """The label that says which shard a node belongs to; empty: its name does."""
     replica: str
     """The identity of this process."""
     wall_clock: Callable[[], datetime]
@@ -60,7 +66,7 @@ class GroupLease:
     @property
     def holder(self) -> str:
         """What the lease calls its holders."""
-        return f"{_HOLDER}{self.shards}{_WITH_GROUPS if self.has_groups else ''}"
+        return Holder(self.shards, self.has_groups, self.node_label).name
 
     @property
     def lock(self) -> str:
@@ -194,14 +200,27 @@ def replicas_of(stored: StoredLease) -> dict[str, int]:
     return dict(list(found.items())[-_MAX_REPLICAS:])
 
 
-def read_holder(text: str) -> tuple[int, bool]:
-    """How many shards the replicas have that hold the group lease under this name, and whether they know of groups.
+@frozen
+class Holder:
+    """What the name says under which replicas hold the group lease."""
 
-    0: it is another holder.
-    """
-    number = text.removeprefix(_HOLDER).removesuffix(_WITH_GROUPS)
-    is_one = text.startswith(_HOLDER) and len(number) < 4 and number.isascii() and number.isdecimal()
-    return int(number) if is_one else 0, text.endswith(_WITH_GROUPS)
+    shards: int
+    has_groups: bool
+    """Whether they know of groups."""
+    node_label: str
+    """The label that says which shard a node belongs to; empty: its name does."""
+
+    @property
+    def name(self) -> str:
+        """What the lease calls them."""
+        by_label = f"{_BY}{self.node_label}" if self.node_label else ""
+        return f"{_HOLDER}{self.shards}{_WITH_GROUPS if self.has_groups else ''}{by_label}"
+
+
+def read_holder(text: str) -> Holder | None:
+    """What the holder of a lease says; None: no replicas hold it that share the work."""
+    found = _READ_HOLDER(text)
+    return None if found is None else Holder(int(found[1]), found[2] is not None, found[3] or "")
 
 
 def number(stored: StoredLease | None, annotation: str, default: int) -> int:

@@ -164,7 +164,7 @@ class GroupPlaces:
             return
         self._taken_back[pod.uid] = trio.Event()
         self.owned.takes_back(pod.uid)
-        self.owned.under_way[f"{pod.uid}/place"] = UnderWay(frozenset({LANE}), self.owned.seen)
+        self.owned.under_way[f"{pod.uid}/place"] = UnderWay(frozenset({LANE}), self.owned.seen, node_name)
         self.jobs.submit(JOBS, pod.scheduler_name, partial(self._take_back, pod, node_name, tokens))
 
     async def _take_back(self, pod: Pod, node_name: str, tokens: tuple[HeldShard, ...]) -> None:
@@ -219,7 +219,7 @@ class GroupPlaces:
         if held is None:
             return failure(NoLongerOwn())
         key = f"{pod.uid}/asked"
-        self.owned.under_way[key] = UnderWay(frozenset(one.shard for one in held), self.owned.seen)
+        self.owned.under_way[key] = UnderWay(frozenset(one.shard for one in held), self.owned.seen, node_name)
         with ends(partial(self.owned.ended, key)):
             if is_own:
                 return await self._note_own(pod, node_name, held)
@@ -269,7 +269,9 @@ class GroupPlaces:
     async def _tell(self, pod: Pod, note: str, tokens: tuple[HeldShard, ...]) -> None:
         """Note that there is a place for *pod*, or will be one, where it is nominated to, or refuse it."""
         node_name = pod.nominated_node_name
-        self.owned.under_way[f"{pod.uid}/kept"] = UnderWay(frozenset(one.shard for one in tokens), self.owned.seen)
+        self.owned.under_way[f"{pod.uid}/kept"] = UnderWay(
+            frozenset(one.shard for one in tokens), self.owned.seen, node_name
+        )
         with ends(partial(self._has_told, pod)):
             try:
                 refused = self._refusal(pod, node_name, note)

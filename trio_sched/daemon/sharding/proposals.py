@@ -322,7 +322,7 @@ class Proposals:
             return
         write = partial(self.write_status, pod, nomination(pod, node_name, note, now=self.wall_clock()))
         key = f"{pod.uid}/place"
-        self.owned.under_way[key] = UnderWay(frozenset(shards), self.owned.seen)
+        self.owned.under_way[key] = UnderWay(frozenset(shards), self.owned.seen, node_name)
         try:
             with ends(partial(self.owned.ended, key)):
                 await self.status_writer.withdraw(pod.uid)

@@ -15,7 +15,8 @@ from trio_sched.daemon.clients import request_permit
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.sharding.agreement import Agreement
 from trio_sched.daemon.sharding.group_lease import GroupLease, number
-from trio_sched.daemon.sharding.held_shard import HeldShard, Taken, TakesOver
+from trio_sched.daemon.sharding.held_shard import Acknowledged, HeldShard, Taken, TakesOver
+from trio_sched.daemon.sharding.moved_nodes import MovedNodes
 from trio_sched.daemon.wake_up import WakeUp, cancel_on
 from trio_sched.engine.lease_rules import Candidate, ObservedRecord
 from trio_sched.engine.sharding.owned_shards import OwnedShards
@@ -30,12 +31,10 @@ from trio_sched.verbosity import V2
 
 log = logging.getLogger(__name__)
 
-ACKNOWLEDGED: Final = "trio-sched.dev/acknowledged"
-"""The revision of the pods that whoever holds the shard has seen before every decision that is not over."""
 GROUP_TERM: Final = "trio-sched.dev/group-term"
 """The term of the group lease in which the shard was held last."""
 AGREEMENT_SECONDS: Final = 0.2
-"""How often is looked whether all have seen what a pod repels, or have said so."""
+"""How often is looked whether all have seen what a pod repels, or where a node belongs, or have said so."""
 _JITTER: Final = 0.2
 
 
@@ -50,6 +49,7 @@ class ShardElector:
     changed: Callable[[], None]
     """Called when `OwnedShards.ready` has changed."""
     agreement: Agreement
+    moved_nodes: MovedNodes
     look: Callable[[float], None] = field(default=lambda _now: None)
     """Called every time the leases were looked at."""
     takes_over: TakesOver = field(init=False)
@@ -177,12 +177,11 @@ class ShardElector:
             await trio.sleep_until(until)
 
     def _is_urgent(self) -> bool:
-        """Whether what pods repel is not agreed on yet."""
-        if self.agreement.is_open:
+        """Whether what pods repel, or where nodes belong, is not agreed on yet."""
+        if self.agreement.is_open or self.moved_nodes.is_open:
             return True
-        newest = self.owned.newest_term()
-        leaving = any(one.is_leaving for one in self.held.values())
-        return leaving or any(one.is_ready and one.published < newest for one in self.held.values())
+        newest = self._newest
+        return any(one.is_leaving or (one.is_ready and one.published.is_behind(newest)) for one in self.held.values())
 
     async def _look_at_leases(self, nursery: trio.Nursery, stop: trio.Event) -> None:
         """Renew, take and give back, as the leases are now.
@@ -212,6 +211,8 @@ class ShardElector:
         self._drop_lost(listed)
         await self._renew_held(listed)
         await self.group.renew(listed.get(self.group.settings.resource_name))
+        for shard in () if self.owned.labelled is None else self.owned.labelled.left:
+            self.held[shard].is_leaving = True  # it is taken again without the nodes that leave it
         staying = [shard for shard, one in self.held.items() if not one.is_leaving]
         plan = plan_shards(seen, staying, self.group.replica, self.group.alive, self.owned.shards)
         for shard in plan.give_back:
@@ -221,8 +222,11 @@ class ShardElector:
         if not stop.is_set():
             free = [shard for shard in plan.take if shard not in self.held]
             await self._take(free, listed, seen, nursery)
-        acknowledged = [self._acknowledged(listed.get(self.lease_name(n))) for n in range(self.owned.shards)]
-        self.agreement.look(self.held.get(LANE), acknowledged, nursery)
+        acknowledged = [Acknowledged.read(listed.get(self.lease_name(n))) for n in range(self.owned.shards)]
+        of_pods = [None if one is None else one.pods for one in acknowledged]
+        self.agreement.look(self.held.get(LANE), of_pods, nursery)
+        of_nodes = [None if one is None else one.nodes for one in acknowledged]
+        self.moved_nodes.look(self.held, of_nodes, nursery)
         self.look(trio.current_time())
 
     async def _list(self) -> dict[str, StoredLease]:
@@ -241,19 +245,20 @@ class ShardElector:
                 del self.held[shard]
             else:
                 held.stored = stored
+        self._finish_moves()
         self._publish_ready()
 
     async def _renew_held(self, listed: dict[str, StoredLease]) -> None:
         due = trio.current_time() - 0.75 * self._retry_seconds
-        has_news = self.owned.newest_term()
+        newest, now = self._newest, self._seen
         async with trio.open_nursery() as nursery:
             for held in list(self.held.values()):
-                news = held.is_ready and held.published < has_news and self.owned.acknowledged > held.published
-                if held.renewed_at <= due or news:
+                has_news = held.is_ready and held.published.has_news(newest, now)
+                if held.renewed_at <= due or has_news:
                     nursery.start_soon(self._renew, held)
 
     async def _renew(self, held: HeldShard) -> None:
-        acknowledged = self.owned.acknowledged if held.is_ready else 0
+        acknowledged = self._seen if held.is_ready else Acknowledged()
         sent = trio.current_time()
         try:
             stored = await self._write(held.shard, held.stored, acknowledged)
@@ -268,13 +273,25 @@ class ShardElector:
         duration = self.group.settings.lease_duration_ns // SECOND_NS
         return Candidate(identity=self.group.replica, lease_duration_seconds=duration)
 
-    async def _write(self, shard: int, stored: StoredLease | None, acknowledged: int) -> StoredLease:
+    async def _write(self, shard: int, stored: StoredLease | None, acknowledged: Acknowledged) -> StoredLease:
         group = self.group
         spec = None if stored is None else stored.lease.spec
         observed = None if spec is None or stored is None else ObservedRecord(spec, stored.record, 0.0)
         written = self._candidate.record_to_write(observed, group.wall_time())
-        annotations = {ACKNOWLEDGED: str(acknowledged), GROUP_TERM: str(group.term)}
+        annotations = acknowledged.annotations | {GROUP_TERM: str(group.term)}
         return await group.write(stored, self.lease_name(shard), written, annotations)
+
+    @property
+    def _seen(self) -> Acknowledged:
+        """What this process has seen."""
+        labelled = self.owned.labelled
+        return Acknowledged(self.owned.acknowledged, 0 if labelled is None else labelled.acknowledged)
+
+    @property
+    def _newest(self) -> Acknowledged:
+        """What others may wait for."""
+        labelled = self.owned.labelled
+        return Acknowledged(self.owned.newest_term(), 0 if labelled is None else labelled.newest)
 
     # --- shards that are given back ---------------------------------------------------------------------------------
 
@@ -283,13 +300,18 @@ class ShardElector:
             # Before it is ready, binds of its last holder may still come, which whoever takes it next would not know.
             if held.is_leaving and held.is_ready and self.owned.is_drained(held.shard):
                 del self.held[held.shard]
+                self._finish_moves()
                 await self._release(held)
+
+    def _finish_moves(self) -> None:
+        if self.owned.labelled is not None:
+            self.owned.labelled.finish_moves()
 
     async def _release(self, held: HeldShard) -> None:
         group = self.group
         observed = ObservedRecord(held.stored.lease.spec, held.stored.record, 0.0)
         spec = self._candidate.release(observed, group.wall_time())
-        annotations = {ACKNOWLEDGED: "0", GROUP_TERM: str(group.term)}
+        annotations = Acknowledged().annotations | {GROUP_TERM: str(group.term)}
         try:
             await group.write(held.stored, self.lease_name(held.shard), spec, annotations)
         except KubeClientError as problem:  # it expires; who takes it then fences it
@@ -336,7 +358,7 @@ class ShardElector:
         for shard in free:
             stored, sent = listed.get(self.lease_name(shard)), trio.current_time()
             try:
-                written = await self._write(shard, stored, 0)
+                written = await self._write(shard, stored, Acknowledged())
             except (Conflict, AlreadyExists):
                 continue  # another replica was faster
             except KubeClientError as problem:
@@ -365,11 +387,6 @@ class ShardElector:
             if LANE not in ready:
                 self.owned.terms.agreed.clear()
             self.changed()
-
-    def _acknowledged(self, stored: StoredLease | None) -> int | None:
-        if stored is None or not stored.lease.spec.holder_identity:
-            return None
-        return number(stored, ACKNOWLEDGED, 0)
 
     @property
     def _retry_seconds(self) -> float:

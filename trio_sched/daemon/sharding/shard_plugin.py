@@ -51,8 +51,9 @@ _OTHERS: Final = (
     "node(s) belonged to a shard whose holder did not answer or had refused the pod",
     "node(s) have to wait until it is seen that volumes or devices were given to the pod",
     "node(s) have to wait until devices of a pod that was evicted are free for certain",
+    "node(s) have come into a shard of this replica, which not all replicas have seen yet",
 )
-_CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT = 1, 2, 3, 4, 5
+_CONFINED, _PROPOSED, _AVOIDED, _UNSEEN, _IN_DOUBT, _UNSETTLED = 1, 2, 3, 4, 5, 6
 _WRITES_NO_CLAIMS: Final = (Scope.LOCAL, Scope.LANE)
 """For pods of these no claims are written."""
 _NOT_LIKE_OTHERS: Final = (Scope.CONFINED, Scope.GROUP)
@@ -116,8 +117,10 @@ class ShardNodes:
             codes = np.zeros(len(nodes), dtype=np.int8)
             avoided, slow = self.proposals.avoided(pod.uid), self.proposals.slow
             if avoided or slow:
-                avoids = self._are_in(slow, nodes) | _are_among(nodes, avoided)
+                avoids = self._are_in((*slow, *self._unsettled(slow)), nodes) | _are_among(nodes, avoided)
                 codes = np.where(avoids & ~self._are_own(nodes), _AVOIDED, 0)
+            if self.owned.labelled is not None:
+                codes = np.where(self._are_in(self._unsettled(self.owned.ready), nodes), _UNSETTLED, codes)
         return Verdicts(codes.astype(np.int8), lambda code: unresolvable(_OTHERS[code - 1]))
 
     def _has_to_wait(self, pod: Pod) -> bool:
@@ -172,11 +175,16 @@ class ShardNodes:
     def _are_own(self, nodes: NodeColumns) -> BoolArray:
         return self._are_in(self.owned.ready, nodes)
 
+    def _unsettled(self, shards: Iterable[int]) -> list[int]:
+        """The numbers of nodes of *shards* for which their holders may not decide yet; see `LabelledNodes.code`."""
+        return [shard + self.owned.shards for shard in shards]
+
     def _are_in(self, shards: Iterable[int], nodes: NodeColumns) -> BoolArray:
         """Shape (nodes,): whether each belongs to one of *shards*."""
-        wanted = np.zeros(self.owned.shards, dtype=np.bool_)
+        wanted = np.zeros(2 * self.owned.shards, dtype=np.bool_)
         wanted[list(shards)] = True
-        return wanted[nodes.per_node(self._shard_of)]
+        labelled = self.owned.labelled
+        return wanted[nodes.per_node(self._shard_of if labelled is None else labelled.column)]
 
     def _shard_of(self, node: NodeView) -> int:
         return self.owned.of_node(node.name)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from trio_sched.daemon.sharding.group_lease import read_holder, replicas_of
+from trio_sched.engine.sharding.labelled_nodes import LabelledNodes
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.ownership import shard_lease
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
@@ -106,11 +107,15 @@ async def read_shards(
     stored = await leases.list_leases(client, namespace=namespace)
     group = stored.get(lease)
     holder = "" if group is None else group.lease.spec.holder_identity or ""
-    shards, has_groups = read_holder(holder)
-    if group is None or not shards:
+    shared = read_holder(holder)
+    if group is None or shared is None:
         raise NothingIsShared(f"{namespace}/{lease}", holder)
-    nodes, pods = await _all(client, NODE_KIND), await _all(client, POD_KIND)
-    owned = OwnedShards(shards=shards, has_groups=has_groups)
+    nodes, pods, shards = await _all(client, NODE_KIND), await _all(client, POD_KIND), shared.shards
+    labelled = LabelledNodes(shards=shards, label=shared.node_label) if shared.node_label else None
+    owned = OwnedShards(shards=shards, has_groups=shared.has_groups, labelled=labelled)
+    if labelled is not None:
+        for node in nodes:
+            labelled.node_changed(node, revision_of(node))
     for one in pods:
         owned.terms.add(one, revision_of(one))
     of_nodes = Counter(owned.of_node(node.name) for node in nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -24,6 +24,7 @@ from trio_sched.daemon.sharding.claim_fences import ClaimFences
 from trio_sched.daemon.sharding.claim_writes import FENCES, ShardedObjectWrites
 from trio_sched.daemon.sharding.group_lease import GroupLease
 from trio_sched.daemon.sharding.group_places import GroupPlaces
+from trio_sched.daemon.sharding.moved_nodes import MovedNodes
 from trio_sched.daemon.sharding.needed_pods import NeededPods
 from trio_sched.daemon.sharding.proposals import Proposals
 from trio_sched.daemon.sharding.shard_elector import ShardElector
@@ -36,7 +37,9 @@ from trio_sched.daemon.sharding.takeover import Takeover
 from trio_sched.daemon.sharding.versioned_writes import VersionedWrites
 from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.engine.object_cache import ObjectCache
+from trio_sched.engine.queue.cluster_changes import NODE_ADD
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.engine.sharding.labelled_nodes import LabelledNodes
 from trio_sched.engine.sharding.owned_shards import OwnedShards
 from trio_sched.engine.sharding.shard_counts import ShardCounts
 from trio_sched.engine.sharding.sharded_event_handlers import ShardedEventHandlers
@@ -116,6 +119,7 @@ class Sharding:
             "underWay": len(owned.under_way),
             "seen": owned.seen,
             "acknowledged": owned.acknowledged,
+            "nodesNotDecidedFor": [] if owned.labelled is None else sorted(owned.labelled.unsettled(owned.ready)),
             "repellingTerms": {"known": len(owned.terms.since), "notAgreedOn": len(owned.terms.open())},
             "proposals": dict(counts.proposals),
             "refused": counts.refused,
@@ -152,6 +156,17 @@ class _Changes:
         self.scheduler.queue.activate([pod for pod in known if pod is not None], now=trio.current_time())
         self.wake()
 
+    def decide_for(self, nodes: Collection[str]) -> None:
+        """Nodes are its own now that were in another shard before, or new: as if they had been added."""
+        now, scheduler = trio.current_time(), self.scheduler
+        if self.event_handlers is not None:
+            self.event_handlers.take_up_on(nodes, now=now)
+        scheduler.invalidate_signatures()
+        table = scheduler.cache.table
+        for row in [table.row_of[name] for name in nodes if name in table.row_of]:
+            scheduler.queue.move_all(NODE_ADD, None, table.nodes[row], now=now)
+        self.wake()
+
     def try_again(self) -> None:
         """The same, and all of them are worth another attempt."""
         if self.event_handlers is not None:
@@ -174,6 +189,7 @@ def build_owned(settings: DaemonSettings, sharding: ShardingConfig) -> OwnedShar
     features = settings.gates.features
     return OwnedShards(
         shards=sharding.shards,
+        labelled=LabelledNodes(shards=sharding.shards, label=sharding.node_label) if sharding.node_label else None,
         has_groups=features.generic_workload,
         devices_take_of_nodes=features.dra_node_allocatable_resources,
     )
@@ -220,15 +236,26 @@ def build_sharding(
         settings=settings.config.leader_election,
         shards=owned.shards,
         has_groups=owned.has_groups,
+        node_label="" if owned.labelled is None else owned.labelled.label,
         replica=settings.identity,
         wall_clock=wall_clock,
         permit=clients.write_permit,
     )
     changes = _Changes(scheduler=scheduler, wake=wake)
     agreement = Agreement(owned=owned, agreed=changes.take_up)
+    moved_nodes = MovedNodes(owned=owned, settled=changes.decide_for)
     elector = ShardElector(
-        group=group, owned=owned, random=random, metrics=metrics, changed=changes.try_again, agreement=agreement
+        group=group,
+        owned=owned,
+        random=random,
+        metrics=metrics,
+        changed=changes.try_again,
+        agreement=agreement,
+        moved_nodes=moved_nodes,
     )
+    if owned.labelled is not None:
+        owned.labelled.held = elector.held.keys()
+        owned.labelled.is_in_use = lambda name: owned.is_in_use(name) or _has_pods(scheduler, name)
     takeover = Takeover(
         client=clients.main,
         elector=elector,
@@ -258,7 +285,7 @@ def build_sharding(
     assert isinstance(preemption, ShardedPreemptionExecutor)
     preemption.proposals = proposals
     elector.takes_over, elector.look = takeover, proposals.look
-    agreement.takes_over = takeover
+    agreement.takes_over, moved_nodes.takes_over = takeover, takeover
     if extenders is not None:
         owned.is_extended = extenders.is_interested
     owned.is_giving_back = lambda: not jobs.is_idle("DynamicResources")
@@ -271,6 +298,7 @@ def build_sharding(
             owned=owned,
             all_pods=lambda: list(shown().values()),
             new_term=elector.wake.set,
+            node_moved=elector.wake.set,
             place_lost=proposals.lost_place,
             victim_gone=preemption.try_again,
             asked=lambda pod: groups.answer(pod),
@@ -323,6 +351,13 @@ def build_sharding(
             plugin=plugin_class(owned, elector, proposals, groups, needed, scheduler.object_cache),
         ),
     )
+
+
+def _has_pods(scheduler: Scheduler, node_name: str) -> bool:
+    """Whether pods are on a node, or nominated to it."""
+    table = scheduler.cache.table
+    row = table.row_of.get(node_name)
+    return bool(scheduler.nominated_pods(node_name)) or (row is not None and bool(table.pods[row]))
 
 
 def _device_names(objects: ObjectCache, is_enabled: bool) -> Callable[[str], bool]:

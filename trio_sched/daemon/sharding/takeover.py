@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from random import Random
 from typing import Final
@@ -32,9 +32,10 @@ from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding.decoding import Page
 from trio_sched.kube_client.errors import Conflict, KubeClientError, NotFound
-from trio_sched.kube_client.kinds import POD_KIND
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.pods import exchange_pod_status
 from trio_sched.kube_client.retry import BackoffManager
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.objects.pod_groups.workload_groups import join_group, stay_in_group
 from trio_sched.objects.timestamps import format_micro_time, format_time
@@ -46,6 +47,7 @@ FENCED: Final = "trio-sched.dev/Fenced"
 MAX_PARALLEL_FENCES: Final = 16
 MAX_PAUSE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.5
+_SHOWN_NODES: Final = 5
 
 
 @define(eq=False, kw_only=True)
@@ -71,10 +73,18 @@ class Takeover:
         is_fenced = False
         while held := tuple(one for one in taken.held if self.elector.are_held((one,))):
             is_fenced = is_fenced or await self._fence(taken)
-            is_seen = is_fenced and await self.see_everything(held) and await self._take_back_places(taken, held)
+            is_seen = is_fenced and await self.see_everything(held) and await self._see_nodes(held)
+            # When a shard was not released, binds of other pods in these places are fenced.
+            is_seen = is_seen and (taken.needs_fence or await self._take_back_places(self._why(taken), held))
             if is_seen and await self._take_over_claims(taken, held):
                 return
             await trio.sleep(MAX_PAUSE_SECONDS * self.random.random())
+
+    async def take_over_nodes(self, names: Collection[str], held: tuple[HeldShard, ...]) -> bool:
+        """See all that was bound to nodes, as they are released by their last owner; False if *held* was lost."""
+        some = ", ".join(sorted(names)[:_SHOWN_NODES]) + (", ..." if len(names) > _SHOWN_NODES else "")
+        why = f"{self.elector.group.replica} took over nodes: {some}"
+        return await self.see_everything(held) and await self._take_back_places(why, held, names)
 
     async def see_everything(self, held: Iterable[HeldShard]) -> bool:
         """See all pods as they are now; False if one of *held* was lost before, or that is not possible."""
@@ -88,6 +98,31 @@ class Takeover:
             if not self.elector.are_held(held):
                 return False
             await self.object_waits.wait("Pod", "", "", _LOOK_SECONDS)
+        return self.elector.are_held(held)
+
+    async def _see_nodes(self, held: tuple[HeldShard, ...]) -> bool:
+        """See which shard each node belongs to now, if its label says it: the last holder may have acknowledged that.
+
+        False if one of *held* was lost before, or that is not possible.
+        """
+        labelled = self.owned.labelled
+        if labelled is None:
+            return True
+        newest = 0
+
+        def take(page: Page[Node]) -> None:
+            nonlocal newest
+            newest = max(newest, *map(revision_of, page.objects), 0)
+
+        try:
+            await verbs.list_pages(self.client, NODE_KIND, take)
+        except KubeClientError as problem:
+            log.warning("cannot list the nodes: %s", problem)
+            return False
+        while labelled.seen < newest:
+            if not self.elector.are_held(held):
+                return False
+            await self.object_waits.wait("Node", "", "", _LOOK_SECONDS)
         return self.elector.are_held(held)
 
     def _is_seen(self, pod: Pod) -> bool:
@@ -153,7 +188,10 @@ class Takeover:
             def is_evicted_for(pod: Pod) -> bool:
                 if is_preempting_for_group(pod):
                     return has_lane
-                return is_reserved(pod) and self.owned.of_node(pod.nominated_node_name) in shards
+                if not is_reserved(pod):
+                    return False
+                # A node may have left them since.
+                return self.owned.labelled is not None or self.owned.of_node(pod.nominated_node_name) in shards
 
             victims = _evictable(pods, list(filter(is_evicted_for, pending)))
             fenced |= {pod.uid: pod for pod in victims}
@@ -161,23 +199,29 @@ class Takeover:
             log.info("Fenced pods that the last holders of shards may have decided on", extra={"pods": len(fenced)})
         return await self._fence_all(fenced.values(), self._why(taken), taken.held, takes_back)
 
-    async def _take_back_places(self, taken: Taken, held: tuple[HeldShard, ...]) -> bool:
+    async def _take_back_places(
+        self, why: str, held: tuple[HeldShard, ...], names: Collection[str] | None = None
+    ) -> bool:
         """Take back the places of the lane's pods on nodes of released shards; False if these were lost before.
 
-        Where the last holder had the lane, too, it may be binding other pods, elsewhere, as if they had none. When a
-        shard was not released, such binds are fenced.
+        Where the last holder had the lane, too, it may be binding other pods, elsewhere, as if they had none.
+
+        Args:
+            why: told in the condition of the pods.
+            held: the shards.
+            names: the nodes; None: all of these shards.
         """
-        if taken.needs_fence:
-            return True
         shards = {one.shard for one in held}
 
         def takes_back(pod: Pod) -> bool:
             nominated = pod.nominated_node_name
-            is_own = bool(nominated) and is_reserved(pod) and self.owned.of_node(nominated) in shards
+            if not nominated or not is_reserved(pod):
+                return False
+            is_own = self.owned.of_node(nominated) in shards if names is None else nominated in names
             return is_own and self.owned.scope(pod) is not Scope.LOCAL
 
         pods = [pod for pod in self.shown().values() if not pod.node_name and self.has_profile(pod)]
-        return await self._fence_all([pod for pod in pods if takes_back(pod)], self._why(taken), held, takes_back)
+        return await self._fence_all([pod for pod in pods if takes_back(pod)], why, held, takes_back)
 
     async def _take_over_claims(self, taken: Taken, held: tuple[HeldShard, ...]) -> bool:
         """See what is allocated to device claims, and fence those that the last lane may still write about."""

@@ -71,6 +71,8 @@ class Delivery:
             seconds = clock() - began
             for label in labels:
                 observe(seconds / len(labels), label)
+        if isinstance(batch, Changes) and batch.relisted:
+            self.event_handlers.changes_missed("Node")
         self._end_batch("Node", batch)
 
     def _end_batch(self, kind: str, batch: Listed[Any] | Changes[Any]) -> None:

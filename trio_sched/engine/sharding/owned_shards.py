@@ -9,6 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from trio_sched.engine.object_cache import ObjectCache
+from trio_sched.engine.sharding.labelled_nodes import LabelledNodes
 from trio_sched.engine.sharding.ownership import LANE, shard_of
 from trio_sched.engine.sharding.pod_scope import Scope, is_in_group, owner_of, pinned_node, requests_device, scope_of
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
@@ -31,6 +32,8 @@ class UnderWay:
     """Those of this process for which it was decided: of the decision, and of the node."""
     seen: int
     """The revision of the pods that had been seen then."""
+    node: str
+    """The node that it was decided for; empty: it is about no node."""
     tokens: Any = None
     """What the daemon knows these shards by, so that it notices if they were lost since."""
 
@@ -54,6 +57,8 @@ class OwnedShards:
     shards: int
     ready: frozenset[int] = frozenset()
     """Those that it decides for now: held, seen in full, and not about to be given back."""
+    labelled: LabelledNodes | None = None
+    """The shards of nodes by a label; None: they are those of their names."""
     seen: int = 0
     """The revision up to which the changes of pods were seen."""
     terms: RepellingTerms = field(factory=RepellingTerms)
@@ -86,11 +91,13 @@ class OwnedShards:
 
     def of_node(self, name: str) -> int:
         """The shard of a node."""
-        return shard_of(name, self.shards)
+        return shard_of(name, self.shards) if self.labelled is None else self.labelled.of(name)
 
     def owns_node(self, name: str) -> bool:
         """Whether pods are bound to this node by this process."""
-        return bool(self.ready) and shard_of(name, self.shards) in self.ready
+        if not self.ready or self.of_node(name) not in self.ready:
+            return False
+        return self.labelled is None or self.labelled.is_settled(name)
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -130,7 +137,11 @@ class OwnedShards:
         return self._local_decider(pod) if self.scope(pod) is Scope.LOCAL else LANE
 
     def _local_decider(self, pod: Pod) -> int:
-        return shard_of(pinned_node(pod) or owner_of(pod), self.shards)
+        wanted = None if self.labelled is None else self.labelled.wanted_by(pod)
+        if wanted is not None:
+            return wanted
+        pinned = pinned_node(pod)
+        return self.of_node(pinned) if pinned else shard_of(owner_of(pod), self.shards)
 
     def decides_on(self, pod: Pod) -> bool:
         """Whether this process decides on *pod*."""
@@ -215,12 +226,16 @@ class OwnedShards:
         shards = set() if is_proposed else {decider}
         if self.owns_node(node_name):
             shards.add(self.of_node(node_name))
-        under_way = self.under_way[pod.uid] = UnderWay(frozenset(shards), self.seen)
+        under_way = self.under_way[pod.uid] = UnderWay(frozenset(shards), self.seen, node_name)
         return under_way
 
     def ended(self, uid: str) -> None:
         """The attempt of the pod has an end."""
         self.under_way.pop(uid, None)
+
+    def is_in_use(self, node_name: str) -> bool:
+        """Whether something was decided for a node that has no end yet."""
+        return any(one.node == node_name for one in self.under_way.values())
 
     def is_drained(self, shard: int) -> bool:
         """Whether everything that was decided for *shard* has an end."""

@@ -32,6 +32,12 @@ def shard_of(name: str, shards: int) -> int:
     return shard
 
 
+def shard_of_value(value: str, shards: int) -> int:
+    """The shard that the *value* of a label stands for: a number that is one names it, anything else is hashed."""
+    is_short = len(value) < 4 and value.isascii() and value.isdecimal()
+    return int(value) if is_short and int(value) < shards else shard_of(value, shards)
+
+
 def fair_share(shards: int, replicas: int) -> int:
     """How many of *shards* a replica holds at most where there are so many *replicas*; at least one."""
     return max(-(-shards // max(replicas, 1)), 1)

@@ -9,9 +9,11 @@ from attrs import define, field
 from trio_sched.engine.event_handlers import EventHandlers
 from trio_sched.engine.queue.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.sharding.owned_shards import OwnedShards
+from trio_sched.engine.sharding.pod_scope import pinned_node
 from trio_sched.engine.sharding.reserved_places import has_room
 from trio_sched.objects.changes import Change
 from trio_sched.objects.metadata import NamespacedObject
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
 
@@ -34,6 +36,8 @@ class ShardedEventHandlers(EventHandlers):
     """Called with a pod, and the node, whose owner keeps no place for it any more."""
     victim_gone: Callable[[], None]
     """Called when a pod is gone that others may have been waiting for."""
+    node_moved: Callable[[], None]
+    """Called when a node has got another shard."""
     asked: Callable[[Pod], None]
     """Called with a pod that another process asks to keep a place for on a node of this one."""
     elsewhere: dict[str, tuple[str, str]] = field(factory=dict, init=False)
@@ -85,6 +89,30 @@ class ShardedEventHandlers(EventHandlers):
             return False
         return self.scheduler.cache.get(pod.uid) is None  # else it counts on its node
 
+    def node_changed(self, change: Change[Node], *, now: float) -> list[str]:
+        """Take in a change of a node; see `EventHandlers.node_changed`."""
+        labelled, node = self.owned.labelled, change.subject
+        if labelled is not None:
+            if change.type == "DELETED":
+                labelled.node_deleted(node.name, revision_of(node))
+            elif labelled.node_changed(node, revision_of(node)):
+                self.node_moved()
+        return super().node_changed(change, now=now)
+
+    def changes_missed(self, kind: Watched) -> None:
+        """Objects of *kind* were listed again; see `EventHandlers.changes_missed`."""
+        if kind == "Node" and self.owned.labelled is not None:
+            self.owned.labelled.changes_were_missed()
+            self.node_moved()
+
+    def take_up_on(self, nodes: Collection[str], *, now: float) -> None:
+        """This process decides for *nodes* now: take up the pods that ask for places there, or fit nowhere else."""
+
+        def concerns(pod: Pod) -> bool:
+            return pod.status.nominated_node_name in nodes or pinned_node(pod) in nodes
+
+        self._take_up([pod for pod in self.all_pods() if not pod.node_name and concerns(pod)], now)
+
     def batch_changed(self, kind: Watched) -> None:
         """Objects of *kind* have changed; see `EventHandlers.batch_changed`."""
         super().batch_changed(kind)
@@ -94,7 +122,9 @@ class ShardedEventHandlers(EventHandlers):
     def take_up_own(self, *, now: float) -> None:
         """Others decide on some pods from now on: forget those, take up the ones that are this process's now."""
         self._terms_changed = False
-        pods = self.all_pods() if self.owned.ready else ()
+        self._take_up(self.all_pods() if self.owned.ready else (), now)
+
+    def _take_up(self, pods: Collection[Pod], now: float) -> None:
         for pod in [one for one in self._nominated.values() if not self._is_nominated(one)]:
             self._look_if_nominated(pod, now)  # before it is queued, if it is this process's own now
         self.profiles_changed(pods, now=now)
@@ -229,7 +259,7 @@ class ShardedEventHandlers(EventHandlers):
             self.place_lost(pod, node_name)
 
 
-def revision_of(one: NamespacedObject) -> int:
+def revision_of(one: NamespacedObject | Node) -> int:
     """The revision of the API server at which an object got this version; 0 if its text is no number."""
     text = one.metadata.resource_version
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
