@@ -256,15 +256,15 @@ class EventHandlers:
             self.cache_errors.append(problem)
         return [NODE_DELETE.label]
 
+    def nodes_listed_again(self, changed: Iterable[Node]) -> None:
+        """These have *changed*, and what they were in between was missed; nothing follows from that here."""
+
     # --- everything else --------------------------------------------------------------------------------------------
 
     def batch_changed(self, kind: Watched) -> None:
         """Objects of *kind* have changed in more than their versions: plugins may have read them."""
         if self.scheduler.object_cache.count_change(kind):
             self.scheduler.invalidate_signatures()
-
-    def changes_missed(self, kind: Watched) -> None:
-        """Objects of *kind* were listed again: what they were in between is not known. Nothing follows from that."""
 
     def object_changed(self, kind: Watched, change: Change[Any], *, now: float) -> str:
         """Take in a change of an object of another *kind*.

@@ -32,8 +32,8 @@ def replicas_by_label(nodes: list[Node], replicas: int = 2, **details: Any) -> A
     return replicas_of(nodes, shards=2, replicas=replicas, node_label=POOL, **details)
 
 
-async def label(replicas: Replicas, name: str, value: str | None) -> None:
-    await replicas.cluster.patch(node(name), {"metadata": {"labels": {POOL: value}}})
+async def label(replicas: Replicas, name: str, value: str | None) -> Node:
+    return await replicas.cluster.patch(node(name), {"metadata": {"labels": {POOL: value}}})
 
 
 async def bind_on(replicas: Replicas, name: str, node_name: str) -> None:
@@ -171,6 +171,31 @@ async def test_a_shard_is_taken_once_it_is_seen_which_nodes_have_left_it(autojum
         await trio.sleep(MOVED_SECONDS)
         ready, owns = ready_of(second), sharding_of(second).owned.owns_node("n1")
         assert (ready, owns) == ([0, 1], True)
+
+
+async def test_changes_that_a_watch_has_missed_are_taken_for_moves(autojump_clock: MockClock) -> None:
+    """Others may have seen the node in another shard in between, and decided for it."""
+    async with with_links(nodes_of("0", "0", "1", "1")) as (replicas, link):
+        owner = sharding_of(replicas.owner(1))
+        await bind_on(replicas, "before", "n2")
+        await trio.sleep(1)
+        labelled = owner.owned.labelled
+        assert labelled is not None
+        link.is_behind, link.behind = True, b"/nodes"
+        await label(replicas, "n2", "0")
+        back = await label(replicas, "n2", "1")
+        process = replicas.owner(1)
+        assert process.assembly is not None
+        process.assembly.watches.nodes.list_again()
+        await trio.sleep(0.1)
+        seen, left = labelled.seen, labelled.left
+        assert seen >= int(back.metadata.resource_version)
+        assert left == {1}
+        link.is_behind = False
+        link.caught_up.set()
+        await trio.sleep(MOVED_SECONDS)
+        owns = [owner.owned.owns_node(name) for name in ("n2", "n3")]
+        assert owns == [True, True]
 
 
 async def test_a_place_of_a_pod_of_the_lane_is_taken_back_with_the_node(autojump_clock: MockClock) -> None:

@@ -110,9 +110,9 @@ def test_what_was_settled_for_an_earlier_revision_is_not_settled_now() -> None:
 
 
 def test_when_changes_were_missed_nodes_are_given_back_and_settled_anew() -> None:
-    found = labelled(of_pool("1"), of_pool("2", "n2"), held=(held := {1}))
+    found = labelled(of_pool("1"), of_pool("2", "n2"), of_pool("2", "n3"), held=(held := {1}))
     found.node_changed(of_pool("2", "n2"), 20)
-    found.changes_were_missed()
+    found.changes_were_missed(["n1", "n2", "gone"])
     assert found.left == {1}
     assert found.acknowledged == 19
     held.clear()

@@ -72,7 +72,7 @@ class Delivery:
             for label in labels:
                 observe(seconds / len(labels), label)
         if isinstance(batch, Changes) and batch.relisted:
-            self.event_handlers.changes_missed("Node")
+            self.event_handlers.nodes_listed_again([change.subject for change in batch.changes])
         self._end_batch("Node", batch)
 
     def _end_batch(self, kind: str, batch: Listed[Any] | Changes[Any]) -> None:

@@ -103,14 +103,15 @@ class LabelledNodes:
             self._gone.add(name)
             self.forget_gone()
 
-    def changes_were_missed(self) -> None:
-        """Nodes were listed again: each may have belonged to another shard for a while.
+    def changes_were_missed(self, names: Iterable[str]) -> None:
+        """Nodes have changed while that was not seen: each may have belonged to another shard for a while.
 
-        As if all of them did from now on: those who saw it may have decided for them.
+        So it is as if they had just come: those who saw it may have decided for them.
         """
-        for name, home in list(self._homes.items()):
-            move = self._moves.get(name)
-            self._begin(name, _Home((home if move is None else move[1]).shard, self.seen), self.seen)
+        for name in names:
+            home, move = self._homes.get(name), self._moves.get(name)
+            if home is not None:
+                self._begin(name, _Home((home if move is None else move[1]).shard, self.seen), self.seen)
 
     def _begin(self, name: str, home: _Home, revision: int) -> None:
         """A node belongs to a *home* from *revision* on; it is taken in when its old shard is given back."""

@@ -99,10 +99,10 @@ class ShardedEventHandlers(EventHandlers):
                 self.node_moved()
         return super().node_changed(change, now=now)
 
-    def changes_missed(self, kind: Watched) -> None:
-        """Objects of *kind* were listed again; see `EventHandlers.changes_missed`."""
-        if kind == "Node" and self.owned.labelled is not None:
-            self.owned.labelled.changes_were_missed()
+    def nodes_listed_again(self, changed: Iterable[Node]) -> None:
+        """Nodes have *changed*, and what they were in between was missed; see `EventHandlers.nodes_listed_again`."""
+        if self.owned.labelled is not None:
+            self.owned.labelled.changes_were_missed([node.name for node in changed])
             self.node_moved()
 
     def take_up_on(self, nodes: Collection[str], *, now: float) -> None:
