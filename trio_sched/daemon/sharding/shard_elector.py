@@ -304,8 +304,8 @@ class ShardElector:
                 await self._release(held)
 
     def _finish_moves(self) -> None:
-        if self.owned.labelled is not None:
-            self.owned.labelled.finish_moves()
+        if self.owned.labelled is not None and self.owned.labelled.finish_moves():
+            self.wake.set()  # the shard can be taken again
 
     async def _release(self, held: HeldShard) -> None:
         group = self.group
@@ -377,6 +377,8 @@ class ShardElector:
         for held in taken.held:
             held.is_ready = self.held.get(held.shard) is held
         self._publish_ready()
+        if self.owned.labelled is not None:
+            self.wake.set()  # others wait until this process says what it has seen
 
     def _publish_ready(self) -> None:
         is_permitted = trio.current_time() < self.group.permit.until

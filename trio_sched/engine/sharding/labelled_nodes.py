@@ -136,14 +136,15 @@ class LabelledNodes:
         """The revision of the nodes that everything follows which this process decides or has decided."""
         return min((revision - 1 for revision, _home in self._moves.values()), default=self.seen)
 
-    def finish_moves(self) -> None:
-        """Some shards were given back, or lost: take in the moves of their nodes."""
+    def finish_moves(self) -> bool:
+        """Some shards may have been given back, or lost: take in the moves of their nodes; returns whether one has."""
         moved = [name for name in self._moves if self._homes[name].shard not in self.held]
         for name in moved:
             self._homes[name] = self._moves.pop(name)[1]
         if moved:
             self._renew_column()
         self.forget_gone()
+        return bool(moved)
 
     def forget_gone(self) -> None:
         """Forget the nodes that do not exist any more and are not in use."""
