@@ -80,7 +80,11 @@ def test_nodes_are_counted_by_the_label_that_the_replicas_go_by(
         store(server, "nodes", name, json.loads(encode(node(name, labels={"example.com/pool": "1"}))))
     _code, out, _err = shown(capsys, tmp_path, server, "-o", "json")
     by_name = [sum(shard_of(n, 2) == s for n in NODES) for s in (0, 1)]
-    assert [one["nodes"] for one in json.loads(out)["shards"]] == [by_name[0], by_name[1] + 3]
+    found = json.loads(out)
+    assert [one["nodes"] for one in found["shards"]] == [by_name[0], by_name[1] + 3]
+    assert (found["nodeLabel"], found["nodesWithoutLabel"]) == ("example.com/pool", len(NODES))
+    _code, out, _err = shown(capsys, tmp_path, server)
+    assert f"nodes are shared by the label example.com/pool; {len(NODES)} nodes without it by the name" in out
 
 
 def test_the_table_has_a_line_for_each_shard_and_replica(server: ApiServer, capsys: Capture, tmp_path: Path) -> None:

@@ -75,6 +75,10 @@ def _show(report: ShardReport) -> None:
             ", ".join(one.nominated),
         )
     console.print(shown)
+    if report.node_label:
+        without = report.nodes_without_label
+        others = f"; {plural(without, 'node')} without it by the name" if without else ""
+        console.print(line(f"nodes are shared by the label {report.node_label}{others}"))
     for replica in report.replicas:
         held = [str(one.shard) for one in report.shards if one.holder == replica]
         console.print(line(f"{replica}: {'shards ' + ', '.join(held) if held else 'no shard, it waits'}"))

@@ -75,6 +75,9 @@ class ShardReport:
 
     lease: str
     """``namespace/name`` of the lease that all replicas hold together."""
+    node_label: str
+    """The label that says which shard a node belongs to; empty: its name does."""
+    nodes_without_label: int
     replicas: tuple[str, ...]
     shards: tuple[ShardState, ...]
 
@@ -83,6 +86,8 @@ class ShardReport:
         """For JSON."""
         return {
             "lease": self.lease,
+            "nodeLabel": self.node_label,
+            "nodesWithoutLabel": self.nodes_without_label,
             "replicas": list(self.replicas),
             "shards": [shard.as_fields for shard in self.shards],
         }
@@ -139,7 +144,14 @@ async def read_shards(
                 nominated=_nominated(waiting, owned, shard, holders),
             )
         )
-    return ShardReport(lease=f"{namespace}/{lease}", replicas=tuple(sorted(replicas_of(group))), shards=tuple(states))
+    label = shared.node_label
+    return ShardReport(
+        lease=f"{namespace}/{lease}",
+        node_label=label,
+        nodes_without_label=sum(not node.labels.get(label) for node in nodes) if label else 0,
+        replicas=tuple(sorted(replicas_of(group))),
+        shards=tuple(states),
+    )
 
 
 def _nominated(waiting: list[Pod], owned: OwnedShards, shard: int, holders: Sequence[str]) -> tuple[str, ...]:
