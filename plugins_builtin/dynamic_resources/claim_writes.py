@@ -7,7 +7,7 @@ kube-scheduler 1.36, their texts included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -109,28 +109,37 @@ class ClaimWriter:
         if is_extended and (allocation is None or not _has_requests(of_pod)) and claim.metadata.name == IN_MEMORY:
             self._end_in_flight(index, of_pod, is_written=False)
             return claim  # a device plugin provides the resources
-        is_written = is_unknown = False
+        is_stored = is_written = False
+        is_unknown = True  # if this is cancelled, what was sent may have an effect all the same
         try:
             if claim.metadata.name == IN_MEMORY:
                 claim = of_pod.claims[index] = of_pod.extended = await self._create(pod, of_pod, claim)
             own = {"resource": "pods", "name": pod.name, "uid": pod.uid}
-            written = await self._write(pod, claim, allocation, of_pod.group_references.get(index, own))
-            is_written = await self._assume(written, wait=is_extended)
+            claim = await self._write(pod, claim, allocation, of_pod.group_references.get(index, own))
+            is_stored = True
             if is_extended:
-                of_pod.claims[index] = of_pod.extended = written
-                await self._patch_pod(pod, written, of_pod)
-            return written
+                of_pod.claims[index] = of_pod.extended = claim
+            is_written = await self._assume(claim, wait=is_extended)
+            is_unknown = not is_written and is_extended
+            if is_extended:
+                await self._patch_pod(pod, claim, of_pod)
+            return claim
         except OutcomeUnknown as problem:
-            is_unknown = True
             raise WriteFailed(_write_problem(claim, allocation, problem)) from problem
+        except Exception:
+            is_unknown = is_unknown and is_stored
+            raise
         finally:
-            if is_unknown and index in of_pod.in_flight_uid:
+            if is_unknown and claim.name != IN_MEMORY and index in of_pod.in_flight_uid:
                 self._settle_later(pod, claim, of_pod.in_flight_uid.pop(index))
             else:
                 self._end_in_flight(index, of_pod, is_written=is_written)
 
     def _settle_later(self, pod: Pod, claim: ResourceClaim, uid: str) -> None:
-        """Keep the allocation in flight until it is known whether the API server has it: the response was lost."""
+        """Keep the allocation in flight until it is known whether the API server has it.
+
+        The response was lost, or not waited for, or the watch has not shown the claim yet that has it.
+        """
 
         async def settle() -> None:
             read_once = False
@@ -142,15 +151,23 @@ class ClaimWriter:
                 except Exception:  # whatever keeps us from reading it, the devices may be taken
                     await self._wait(claim, SETTLE_SECONDS)
                     continue
-                self._known.assume(found)
-                if read_once or found.status.allocation is not None or found.metadata.uid != claim.metadata.uid:
+                is_counted = self._known.assume(found)
+                if found.metadata.uid != claim.metadata.uid:
+                    break
+                if is_counted if found.status.allocation is not None else read_once:
                     break
                 read_once = True  # the request may still be on its way
                 await self._wait(claim, SETTLE_SECONDS)
             self._known.end_in_flight(uid)
-            self._handle.activate([pod])
+            self._handle.activate([pod, *self._others_rejected(pod)])
 
         self._handle.run_in_background(settle)
+
+    def _others_rejected(self, pod: Pod) -> Iterator[Pod]:
+        """Pods that may get devices that are free now, of which no event tells them."""
+        for one in self._handle.pending_pods():
+            if self._handle.plugin_name in one.rejected_by and one.pod.uid != pod.uid:
+                yield one.pod
 
     def _end_in_flight(self, index: int, of_pod: PodClaims, *, is_written: bool) -> None:
         uid = of_pod.in_flight_uid.pop(index, None)

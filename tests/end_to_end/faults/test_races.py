@@ -1,13 +1,19 @@
 """Pods and nodes are created and deleted during their scheduling and binding."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from random import Random
+
 import pytest
 import trio
 from cluster_pods import create_pods
+from device_ledger import DeviceLedger
 from ledger import Ledger, check_nothing_left
+from lossy_network import LossyNetwork, start_behind_lossy_network
 from trio.testing import MockClock
 
-from trio_sched.testing import node, pod
-from trio_sched.testing.cluster import virtual_cluster
+from trio_sched.testing import device, device_class, node, pod, resource_claim, resource_slice
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.cluster_objects import Refused
 
 
@@ -191,3 +197,56 @@ async def test_the_virtual_cluster_raises_what_the_server_refuses(autojump_clock
         await cluster.create(pod("p"))
         with pytest.raises(Refused, match='409: pods "p" already exists'):
             await cluster.create(pod("p"))
+
+
+@asynccontextmanager
+async def with_one_device() -> AsyncGenerator[tuple[VirtualCluster, LossyNetwork], None]:
+    """A node with one device, and a scheduler behind a network that can hold back what it sends and sees."""
+    async with trio.open_nursery() as network, virtual_cluster(nodes=[node("n", cpu=2)], scheduler=False) as cluster:
+        devices = DeviceLedger(cluster)
+        _process, link = await start_behind_lossy_network(cluster, network, "scheduler", Random(0), 0.0)
+        await cluster.create(device_class(extended_resource_name="example.com/gpu"))
+        await cluster.create(resource_slice("n", device("gpu-0")))
+        await trio.sleep(1)
+        yield cluster, link
+        wrong = devices.wrong
+        assert wrong == []
+        network.cancel_scope.cancel()
+
+
+async def test_the_device_of_a_pod_that_is_preempted_before_its_claim_is_seen_is_free_once_the_claim_is_gone(
+    autojump_clock: MockClock,
+) -> None:
+    async with with_one_device() as (cluster, link):
+        link.is_behind, link.behind = True, b"/resourceclaims"
+        await cluster.create(pod("preempted", cpu=2, requests={"example.com/gpu": 1}))
+        await trio.sleep(1)
+        await cluster.create(pod("important", cpu=2, priority=10))
+        await trio.sleep(1)
+        await cluster.create(pod("next", requests={"example.com/gpu": 1}))
+        await trio.sleep(2)
+        link.is_behind = False
+        link.caught_up.set()
+        await trio.sleep(20)
+        cluster.assert_scheduled("important")
+        cluster.assert_scheduled("next")
+
+
+async def test_the_device_of_a_pod_that_is_preempted_while_its_claim_is_written_stays_taken_if_that_arrives(
+    autojump_clock: MockClock,
+) -> None:
+    async with with_one_device() as (cluster, link):
+        link.held = b"/resourceclaims/preempted/status"
+        await cluster.create(resource_claim("preempted"))
+        await cluster.create(resource_claim("next"))
+        await cluster.create(pod("preempted", cpu=2, claims=["preempted"]))
+        await trio.sleep(1)
+        await cluster.create(pod("important", cpu=2, priority=10))
+        await trio.sleep(1)
+        await cluster.create(pod("next", claims=["next"]))
+        await trio.sleep(1)
+        link.held = b""
+        link.let_go.set()
+        await trio.sleep(3)
+        cluster.assert_scheduled("important")
+        cluster.assert_pending("next")
