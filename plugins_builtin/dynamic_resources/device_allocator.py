@@ -1,7 +1,8 @@
 """Looks for devices for claims on one node: depth first, the first solution wins.
 
-The order in which devices are tried, and what is found, are those of kube-scheduler's "incubating" allocator. Its
-bookkeeping is followed where it shows: before 1.37, counters stay consumed if a later check rejects the device.
+The order in which devices are tried, which `trio_sched.snapshot.node_devices` has made, and what is found are those of
+kube-scheduler's "incubating" allocator. Its bookkeeping is followed where it shows: before 1.37,
+counters stay consumed if a later check rejects the device.
 
 Source: the structured allocator of Kubernetes 1.36 and 1.37.
 """

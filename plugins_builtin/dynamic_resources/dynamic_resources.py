@@ -23,7 +23,7 @@ from plugins_builtin.dynamic_resources.group_claims import (
     shared_entries,
 )
 from plugins_builtin.dynamic_resources.node_allocatable import NodeAllocatable
-from plugins_builtin.dynamic_resources.node_allocatable_resources import NodeAllocatableResources
+from plugins_builtin.dynamic_resources.node_allocatable_of_1_37 import NodeAllocatableResources
 from plugins_builtin.dynamic_resources.pod_claims import (
     IN_MEMORY,
     ClaimNotReady,

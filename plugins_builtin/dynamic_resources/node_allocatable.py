@@ -1,4 +1,4 @@
-"""Devices that take resources of the node itself, CPU for instance; gate DRANodeAllocatableResources.
+"""Devices that take resources of the node itself, CPU for instance, as in 1.36; gate DRANodeAllocatableResources.
 
 Source: node allocatable resources of DynamicResources in kube-scheduler 1.36, texts included.
 """

@@ -1,4 +1,4 @@
-"""Pools of devices: slices that belong together, as far as one node can use them.
+"""Pools of devices: slices that belong together, as far as one node can use them, in the order in which they are tried.
 
 Source: pool gathering of the structured allocator of Kubernetes 1.36, with its rules about what is complete and valid.
 """

@@ -1,4 +1,4 @@
-"""What a connection shakes hands with: certificates, versions, cipher suites."""
+"""What a connection shakes hands with: certificates, the oldest version of TLS, cipher suites, and their defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The status of a Deployment. Source: ``sync.go`` and ``progress.go`` of kube-controller-manager."""
+"""The status of a Deployment: counts, whether it is available, and whether the deadline of its progress is exceeded.
+
+Source: ``sync.go`` and ``progress.go`` of kube-controller-manager.
+"""
 
 from collections.abc import Iterable
 
