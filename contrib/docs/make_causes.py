@@ -37,6 +37,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "ProfileAffinityMismatch": "The configuration adds a node affinity to the pods of the profile.",
         "NodeAffinityMismatch": "The nodes do not match the required node affinity.",
         "HostPortInUse": "Other pods on the nodes have the host port.",
+        "FeatureNotDeclared": "The kubelets of the nodes do not declare a feature that the pod uses.",
         "NoNodes": "The cluster has no nodes, or none that the scheduler sees.",
     },
     "Other pods": {
@@ -83,6 +84,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "NoDevices": "The nodes have too few free devices that the class and the selectors of the claim take.",
     },
     "The pod itself": {
+        "PodIsBeingDeleted": "The pod itself is being deleted; no scheduler places it any more.",
         "SchedulingGated": "The pod has scheduling gates; whatever has set them has to remove them.",
         "ExtenderRefuses": "An extender of the configuration leaves out the nodes that the plugins accept.",
         "ExtenderFailed": "An extender has a say in the pod, and could not be asked.",

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from plugins_builtin.resources.request_origin import request_origin
 from trio_sched.plugin_api import (
     BoolArray,
     Change,
@@ -43,7 +44,7 @@ def too_many_pods(nodes: NodeColumns) -> Clause:
             f"{count} node(s) run as many pods as they may ({nodes.allowed_pods[position]} on {nodes.name(position)})"
         )
 
-    return Clause(reason="TooManyPods", title="one more pod", fails=fails, cause=cause)
+    return Clause(reason="TooManyPods", title="room for one more pod", fails=fails, cause=cause)
 
 
 def resource_clauses(
@@ -98,7 +99,8 @@ def _resource_clause(
         where = _relevant(otherwise)
         best = _best(free, where)
         most = amount_text(resource, max(int(free[best]), 0))
-        text = f"it asks for {asked}{unit}, the most that is free is {most}{unit}"
+        text = f"it asks for {asked}{unit}{request_origin(pod, resource, options)}, "
+        text += f"the most that is free is {most}{unit}"
         text += f" ({nodes.name(best)})"
         if "/" in resource:
             text += f"; {np.count_nonzero(allocatable > 0)} node(s) offer it"

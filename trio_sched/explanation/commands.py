@@ -41,6 +41,8 @@ _KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "Stateful
 """Those that do not replace a pending pod when the template changes."""
 REPLACES_PODS: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
 """Those that replace all of their pods when the template changes."""
+_SET_BY_SERVER: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation"})
+"""Fields of the metadata that an object must not have when it is created."""
 _TOLERATED_BY_ALL: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _TOLERATION_SECONDS: Final = 300
 """What the admission plugin DefaultTolerationSeconds gives to every pod."""
@@ -228,6 +230,10 @@ def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
         kind, _ = kubectl.written(one.kind, {})
         is_ending = one.old is not None and one.old.metadata.deletion_timestamp is not None
         flags = " --force --grace-period=0" if is_ending else ""
+        if is_ending and one.kind == "Pod" and one.old.metadata.finalizers:
+            released = _patch({"metadata": {"finalizers": None}})
+            release = f"{call} patch {kind} {name}{where} --type=merge -p {released}"
+            return f"{call} delete {kind} {name}{where}{flags} --wait=false && {release}"
         if one.kind == "PersistentVolumeClaim":  # a controller makes it again at once, and kubectl would wait for that
             flags += " --wait=false"
         return f"{call} delete {kind} {name}{where}{flags}"
@@ -247,6 +253,8 @@ def manifest(one: EditedObject) -> Json:
     """The manifest of an object that is to be made."""
     fields: Json = to_builtins(one.new)
     filled = {key: value for key, value in fields.items() if value}
+    if one.old is None:
+        filled["metadata"] = {key: value for key, value in fields["metadata"].items() if key not in _SET_BY_SERVER}
     return {"apiVersion": API_VERSIONS.get(one.kind, "v1"), "kind": one.kind, **filled}
 
 

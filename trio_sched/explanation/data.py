@@ -27,6 +27,8 @@ _DEFAULT_GRACE_SECONDS: Final = 30
 """What the API server gives to pods that say nothing."""
 _MAX_CAUSES: Final = 4
 """Requirements that are named as causes of different nodes."""
+_MAX_TOGETHER: Final = 2
+"""Requirements that are named together as the cause of others than most nodes."""
 
 
 def explanation_as_data(one: Explanation, workload: Workload | None = None, kubectl: Kubectl = ANY_CLUSTER) -> Json:
@@ -110,9 +112,7 @@ def cause_text(one: Explanation) -> str:
         return f"{titles}. {evidence[:1].upper()}{evidence[1:]}"
     passing = f"{np.count_nonzero(otherwise)} of {len(analysis.nodes)} nodes pass everything else"
     text = f"{titles}. {passing}; {evidence}" if evidence else f"{titles}. {passing}"
-    text += "".join(
-        f"; {count} more pass all but {clause.title}" for clause, count in _other_causes(analysis, blocking)
-    )
+    text += "".join(_other_causes(analysis, blocking))
     if one.pod.nominated_node_name and one.waiting is not None:
         text += "".join(f". {line[:1].upper()}{line[1:]}" for line in one.waiting.details)
     elif one.outcome.victims:
@@ -133,11 +133,18 @@ def _grace_seconds(pod: Pod) -> int:
     return _DEFAULT_GRACE_SECONDS if given is None else max(given, 0)
 
 
-def _other_causes(analysis: Analysis, blocking: Sequence[FailingClause]) -> Iterator[tuple[FailingClause, int]]:
-    """Other requirements that alone keep it from nodes."""
-    for clauses, count in analysis.failing_sets()[:_MAX_CAUSES]:
-        if len(clauses) == len(blocking) == 1 and clauses[0] is not blocking[0] and not clauses[0].clause.is_given:
-            yield clauses[0], count
+def _other_causes(analysis: Analysis, blocking: Sequence[FailingClause]) -> Iterator[str]:
+    """What keeps it from other nodes, the fewest requirements first; those that are given come last."""
+    others = [
+        (clauses, count)
+        for clauses, count in analysis.failing_sets()[:_MAX_CAUSES]
+        if len(clauses) <= max(len(blocking), _MAX_TOGETHER) and set(map(id, clauses)) != set(map(id, blocking))
+    ]
+    for clauses, count in others:
+        yield f"; {count} more pass all but {' and '.join(one.title for one in clauses)}"
+        if len(others) == len(clauses) == 1:
+            evidence = clauses[0].cause(analysis.passes_without(clauses))
+            yield f": {evidence}" if evidence else ""
 
 
 def count_of_nodes(nodes: int) -> str:
@@ -160,13 +167,16 @@ def _funnel(analysis: Analysis) -> Iterator[Json]:
 
 def _clause(one: Explanation, analysis: Analysis, clause: FailingClause) -> Json:
     together = one.blocking if clause in one.blocking else (clause,)
+    otherwise = analysis.passes_without(together)
+    if clause.clause.fails is not None and not (otherwise & clause.fails).any():
+        otherwise = clause.fails
     return {
         "reason": clause.clause.reason,
         "title": clause.title,
         "plugin": clause.plugin or None,
         "pass": len(analysis.nodes) - int(np.count_nonzero(clause.fails)),
         "passWithoutItAlone": clause.alone,
-        "cause": clause.cause(analysis.passes_without(together)),
+        "cause": clause.cause(otherwise),
         "details": clause.details(),
         "problems": list(clause.problems),
     }

@@ -36,9 +36,12 @@ def evictions(analysis: Analysis, trial: Trial) -> Iterator[Change]:
     for _name, victims in sorted(ending.items(), key=_severity)[:1]:
         pods = victims.pods
         title = f"force the deletion of {some_names([pod.key for pod in pods])}"
-        yield Change(
-            title=title, edits=tuple(map(delete_pod, pods)), note="they are ending; without force it takes longer"
-        )
+        held = list(dict.fromkeys(name for pod in pods for name in pod.metadata.finalizers or ()))
+        note = "they are ending; without force it takes longer"
+        if held:
+            title += f" without the finalizers {some_names(held)}"
+            note = "they are ending; what has set the finalizers is to remove them, after work of its own"
+        yield Change(title=title, edits=tuple(map(delete_pod, pods)), note=note)
     owner = controller_of(trial.pod)
     found = trial.victims(partial(_evictable, owner=owner), most_nodes=_NODES)
     candidates = sorted((one for one in found.items() if 0 < len(one[1].pods) <= _MOST_VICTIMS), key=_severity)

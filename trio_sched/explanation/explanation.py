@@ -140,7 +140,10 @@ def explain(
                 "ask with --feature-gates=GenericWorkload=true,GangScheduling=true"
             )
         found.notes += _notes_on_node(scheduler, pod)
-        if not pod.node_name:
+        if pod.metadata.deletion_timestamp is not None and not pod.node_name:
+            analysis.clauses[:] = [_being_deleted(pod, analysis)]
+            analysis.passes = np.zeros_like(analysis.passes)
+        elif not pod.node_name:
             found.outcome = trial.now(preempt=True)
             decided = found.outcome.group
             if decided is not None and not found.fits_now and analysis.passes.any():
@@ -214,6 +217,16 @@ def _unknown_scheduler(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> Fa
     alone = int(np.count_nonzero(analysis.passes))
     analysis.passes = ~everywhere
     return clause_without_hook(clause, everywhere, alone=alone)
+
+
+def _being_deleted(pod: Pod, analysis: Analysis) -> FailingClause:
+    """The clause of a pod that every scheduler skips, whatever else it asks for."""
+    held = some_names(pod.metadata.finalizers or ())
+    text = "it is being deleted, so it is not scheduled any more"
+    text += f"; it is gone once its finalizers are removed: {held}" if held else ""
+    clause = Clause(reason="PodIsBeingDeleted", title="pod that stays", cause=text)
+    everywhere = np.ones(len(analysis.nodes), dtype=np.bool_)
+    return clause_without_hook(clause, everywhere, alone=len(analysis.nodes))
 
 
 def _on_node(found: Explanation, name: str) -> NodeAnswer:

@@ -62,7 +62,7 @@ class Change:
             title=f"{self.title} and {other.title}",
             edits=(*self.edits, *other.edits),
             note=notes,
-            corrects=self.corrects and other.corrects,
+            corrects=self.corrects or other.corrects,
         )
 
 

@@ -307,4 +307,6 @@ def _nominated(node: str, pods: Iterable[Pod]) -> str:
     longest = max(pod.metadata.deletion_grace_period_seconds or 0 for pod in ending)
     names = ", ".join(pod.key for pod in ending[:3]) + (", …" if len(ending) > 3 else "")
     verb = "is" if len(ending) == 1 else "are"
-    return f"it is nominated to {node}, where {names} {verb} ending, which takes up to {longest} s"
+    text = f"it is nominated to {node}, where {names} {verb} ending, which takes up to {longest} s"
+    held = list(dict.fromkeys(name for pod in ending for name in pod.metadata.finalizers or ()))
+    return f"{text}, and until the finalizers {some_names(held)} are removed" if held else text

@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
+from contrib.scenarios.pending_causes.of_combinations import CAUSES_OF_COMBINATIONS
 from contrib.scenarios.pending_causes.of_devices import CAUSES_OF_DEVICES
 from contrib.scenarios.pending_causes.of_nodes import CAUSES_OF_NODES
 from contrib.scenarios.pending_causes.of_volumes import CAUSES_OF_VOLUMES
 from contrib.scenarios.pending_causes.pending_cause import PendingCause as PendingCause
 
-CAUSES: Final[Sequence[PendingCause]] = (*CAUSES_OF_NODES, *CAUSES_OF_VOLUMES, *CAUSES_OF_DEVICES)
+CAUSES: Final[Sequence[PendingCause]] = (
+    *CAUSES_OF_NODES,
+    *CAUSES_OF_VOLUMES,
+    *CAUSES_OF_DEVICES,
+    *CAUSES_OF_COMBINATIONS,
+)

@@ -23,7 +23,6 @@ from trio_sched.cli.options.version_options import Versions, version_options
 from trio_sched.cli.plugin_loading.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.process.exit_code import ExitCode
 from trio_sched.cli.process.no_answer import Answer, AnswerCommand
-from trio_sched.cli.process.terminal import PIPE_WIDTH
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.errors import first_leaf
 from trio_sched.explanation.text import Layout, explanation_text, plain
@@ -41,6 +40,8 @@ _STYLES: Final[dict[str, dict[str, Any]]] = {
     "good": {"fg": "green"},
 }
 _WIDEST: Final = 140
+_UNBROKEN: Final = 10_000
+"""Columns of what is no terminal: there each sentence is one line, so the first three lines have the whole cause."""
 _SHOWN_ALIKE: Final = 5
 _FITS: Final = "none any more: they fit a node now"
 
@@ -217,9 +218,9 @@ def _show(answers: Answers, output: str, *, every_node: bool, listed: bool) -> N
         echo_data(answers.as_data(), output)
         return
     is_terminal = sys.stdout.isatty()
-    width = min(shutil.get_terminal_size().columns, _WIDEST) if is_terminal else PIPE_WIDTH
+    width = min(shutil.get_terminal_size().columns, _WIDEST) if is_terminal else _UNBROKEN
     style = _styled if is_terminal and not os.environ.get("NO_COLOR") else plain
-    layout = Layout(width=min(width, _WIDEST), every_node=every_node, style=style)
+    layout = Layout(width=width, every_node=every_node, style=style)
     if listed:
         _echo_lines(_summary(answers, layout))
     for number, answer in enumerate(answers.answers):

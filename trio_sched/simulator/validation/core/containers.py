@@ -30,6 +30,7 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
+_RESTART_ACTIONS: Final = ("Restart", "RestartAllContainers")
 _NOT_EPHEMERAL: Final = (
     *("ports", "resources", "resizePolicy", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
     *("restartPolicy", "restartPolicyRules"),
@@ -302,8 +303,8 @@ def _restart_problems(container: Json, path: str) -> Iterator[FieldProblem]:
         yield too_many(f"{path}.restartPolicyRules", len(rules), 20)
     for index, rule in enumerate(rules):
         where = f"{path}.restartPolicyRules[{index}]"
-        if rule.get("action") != "Restart":
-            yield unsupported(f"{where}.action", rule.get("action") or "", ("Restart",))
+        if rule.get("action") not in _RESTART_ACTIONS:
+            yield unsupported(f"{where}.action", rule.get("action") or "", _RESTART_ACTIONS)
         codes = rule.get("exitCodes")
         if codes is None:
             yield required(f"{where}.exitCodes", "must be specified")

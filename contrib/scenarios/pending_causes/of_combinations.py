@@ -1,0 +1,91 @@
+"""Nodes that refuse a pod for different reasons, requests that come from elsewhere, and pods that are ending."""
+
+from collections.abc import Sequence
+
+from contrib.scenarios.manifests import ZONE, being_deleted, bound_claim, node, pod, storage_class, taint, uses, volume
+from contrib.scenarios.pending_causes.pending_cause import PendingCause, cause_of
+
+_RESTARTS_ALL = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+
+CAUSES_OF_COMBINATIONS: Sequence[PendingCause] = (
+    cause_of(
+        "an init container that requests more than the rest",
+        ["InsufficientCPU"],
+        ["cpu 6", "init container warm asks for 6 CPU", "4 CPU (n1)"],
+        "request cpu ≤ 4",
+        node("n1"),
+        pod(
+            requests={"cpu": "1"},
+            initContainers=[{"name": "warm", "image": "i", "resources": {"requests": {"cpu": "6"}}}],
+        ),
+    ),
+    cause_of(
+        "a taint on one node, too little memory on the other",
+        ["InsufficientMemory"],
+        ["memory 4.0Gi", "2.0Gi (n2)", "1 more pass all but taint dedicated=gpu", "not tolerate: n1"],
+        "request memory ≤ 2.0Gi",
+        node("n1", taints=[taint("dedicated", "gpu")]),
+        node("n2", memory="2Gi"),
+        pod(requests={"memory": "4Gi"}),
+    ),
+    cause_of(
+        "four nodes, and a reason for each",
+        ["InsufficientMemory"],
+        ["memory 4.0Gi", "all but cpu 2", "all but taint dedicated=gpu", "all but node selector disk=ssd"],
+        "request memory ≤ 2.0Gi",
+        node("n1", memory="2Gi", labels={"disk": "ssd"}),
+        node("n2", cpu="1", labels={"disk": "ssd"}),
+        node("n3", taints=[taint("dedicated", "gpu")], labels={"disk": "ssd"}),
+        node("n4"),
+        pod(requests={"memory": "4Gi", "cpu": "2"}, nodeSelector={"disk": "ssd"}),
+    ),
+    cause_of(
+        "a node selector for another zone than that of the volume",
+        ["NodeSelectorMismatch"],
+        [f"node selector {ZONE}=b", "volume disk-1 of the claim data", "zone In a only: n1"],
+        f"no node selector {ZONE}=b",
+        node("n1"),
+        node("n2", zone="b"),
+        storage_class("fast"),
+        volume("disk-1", "data", zones=["a"]),
+        bound_claim("data", "disk-1"),
+        pod(nodeSelector={ZONE: "b"}, volumes=uses("data")),
+    ),
+    cause_of(
+        "a misspelt label of a node with a taint",
+        ["NodeSelectorMismatch", "UntoleratedTaint"],
+        [f"did you mean {ZONE}?", "taint dedicated=gpu", "and cpu 2"],
+        f"node selector {ZONE}=a instead of {ZONE}s=a and tolerate dedicated=gpu",
+        node("n1", taints=[taint("dedicated", "gpu")]),
+        node("n2", zone="b", cpu="1"),
+        pod(requests={"cpu": "2"}, nodeSelector={f"{ZONE}s": "a"}),
+    ),
+    cause_of(
+        "a feature that no kubelet declares",
+        ["FeatureNotDeclared"],
+        ["RestartAllContainersOnContainerExits", "restart rule RestartAllContainers"],
+        "no restart rule RestartAllContainers",
+        node("n1"),
+        pod(
+            container={"restartPolicy": "Never", "restartPolicyRules": [_RESTARTS_ALL]},
+            restartPolicy="Never",
+        ),
+    ),
+    cause_of(
+        "a pod that is ending, and that a finalizer holds",
+        ["TooManyPods"],
+        ["as many pods as they may"],
+        "force the deletion of default/running without the finalizers example.com/hold",
+        node("n1", pods="1"),
+        being_deleted(pod("running", on="n1"), "example.com/hold"),
+        pod(),
+    ),
+    cause_of(
+        "the pod is being deleted",
+        ["PodIsBeingDeleted"],
+        ["being deleted", "example.com/hold"],
+        "",
+        node("n1", taints=[taint("dedicated", "gpu")]),
+        being_deleted(pod(), "example.com/hold"),
+    ),
+)
