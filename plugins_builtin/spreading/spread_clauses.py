@@ -52,7 +52,9 @@ def spread_clause(
     key = constraint.key
     domains = nodes.label_values(key)
     of_domain = counts.counts(nodes)
-    minimum = 0 if counts.base.size < constraint.min_domains else counts.minimum
+    # The counts follow the nodes, to which changes that are tried add some; what is said is of the nodes as they are.
+    size, fewest, present = counts.base.size, counts.minimum, np.flatnonzero(counts.base.present).tolist()
+    minimum = 0 if size < constraint.min_domains else fewest
     allowed = constraint.max_skew + minimum - matches_itself
     fails = (domains == 0) | (of_domain > allowed)[domains]
     vocabulary = nodes.label_vocabulary(key)
@@ -64,12 +66,12 @@ def spread_clause(
         usable = otherwise if otherwise.any() else domains != 0
         there = np.unique(domains[usable & (domains != 0)]).tolist()
         text = f"of the domains that are left, {_counted(there)} have matching pods" if there else ""
-        lowest = [d for d in np.flatnonzero(counts.base.present).tolist() if d and of_domain[d] == counts.minimum]
-        if counts.base.size < constraint.min_domains:
-            few = f"{counts.base.size} domains, fewer than minDomains {constraint.min_domains}"
+        lowest = [d for d in present if d and of_domain[d] == fewest]
+        if size < constraint.min_domains:
+            few = f"{size} domains, fewer than minDomains {constraint.min_domains}"
             text += f"; there are {few}, so the minimum is 0"
         elif lowest:
-            text += f"; the fewest have {some_names([str(vocabulary[d]) for d in lowest])} with {counts.minimum}"
+            text += f"; the fewest have {some_names([str(vocabulary[d]) for d in lowest])} with {fewest}"
         text += f", and one more may make that {constraint.max_skew} more than the minimum"
         missing = int(np.count_nonzero(usable & (domains == 0)))
         if missing:
@@ -91,9 +93,8 @@ def spread_clause(
             needed = int(of_domain[domains[usable]].min()) + int(matches_itself) - minimum
             if needed > constraint.max_skew:
                 yield _relaxed(pod, stated, f"maxSkew {needed} for {short_key(key)}", max_skew=needed)
-            if counts.base.size < constraint.min_domains and counts.base.size:
-                fewer = counts.base.size
-                yield _relaxed(pod, stated, f"minDomains {fewer} for {short_key(key)}", min_domains=fewer)
+            if 0 < size < constraint.min_domains:
+                yield _relaxed(pod, stated, f"minDomains {size} for {short_key(key)}", min_domains=size)
         title = f"{SOFT} for {short_key(key)}"
         # With whenUnsatisfiable ScheduleAnyway minDomains is refused.
         yield _relaxed(pod, stated, title, when_unsatisfiable=SOFT, min_domains=None)

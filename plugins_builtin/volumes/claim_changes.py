@@ -166,7 +166,7 @@ def as_available(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Chang
                 fields["access_modes"] = volume.spec.access_modes or ()
             if volume_mode(volume) != volume_mode(claim):
                 fields["volume_mode"] = volume_mode(volume)
-            if not _is_selected(claim, volume):
+            if not is_selected(claim, volume):
                 fields["selector"] = None
             if fields:
                 yield _changed(claim, **fields)
@@ -195,7 +195,7 @@ def _changed(claim: PersistentVolumeClaim, size: str = "", **fields: Any) -> Cha
     return Change(title=f"recreate the claim {claim.name} {', '.join(titles)}", edits=(edit,))
 
 
-def _is_selected(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+def is_selected(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     """Whether the selector of *claim*, if it has one, selects *volume*."""
     try:
         return claim.spec.selector is None or compile_selector(claim.spec.selector).matches(
@@ -323,8 +323,8 @@ def with_new_claim(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Cha
             yield recreated & made
 
 
-def once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator[Change]:
-    """The claim is recreated, once the pods are gone that keep it."""
+def once_deleted(handle: Handle, claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator[Change]:
+    """The claim is recreated, once the pods are gone that keep it; with a volume if its class makes none."""
     if len(users) > MAX_USERS:
         return
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace)
@@ -334,7 +334,12 @@ def once_deleted(claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator
     )
     names = f"delete {some_names([one.key for one in users])} and make" if users else "make"
     title = f"{names} a new, empty claim {claim.name} once the old one is gone"
-    yield Change(title=title, edits=(*map(delete_pod, users), edit), note="what is on the old one may be lost")
+    again = Change(title=title, edits=(*map(delete_pod, users), edit), note="what is on the old one may be lost")
+    if _is_provisioned(handle, claim):
+        yield again
+        return
+    for volume in with_volume(handle, made, f"{claim.name}-volume"):
+        yield again & volume
 
 
 def owned_claim(pod: Pod, claim: PersistentVolumeClaim) -> Iterator[Change]:

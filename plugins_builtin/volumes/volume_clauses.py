@@ -17,6 +17,7 @@ from plugins_builtin.volumes.claim_changes import (
     free_volumes,
     from_elsewhere,
     is_default,
+    is_selected,
     most_text,
     once_deleted,
     owned_claim,
@@ -91,7 +92,7 @@ def claim_clauses(pod: Pod, handle: Handle) -> Iterator[Clause]:
             text = f"the claim {name} is being deleted, and held by {held}"
             users = _users(handle, pod, name)
             text += f"; it is used by {some_names([one.key for one in users])}" if users else ""
-            yield _clause("ClaimIsBeingDeleted", name, text, partial(once_deleted, claim, users))
+            yield _clause("ClaimIsBeingDeleted", name, text, partial(once_deleted, handle, claim, users))
         elif claim.status.phase == "Lost":
             text = f"the claim {name} is bound to the volume {claim.spec.volume_name}, which does not exist"
             yield _clause("ClaimLost", name, text, partial(with_volume, handle, claim, claim.spec.volume_name))
@@ -224,12 +225,15 @@ def _why_none(handle: Handle, claim: PersistentVolumeClaim) -> str:
         return " (there is none of this class)"
     if capacity_nano(free[0]) < requested_nano(claim):
         return f" (the largest is {free[0].name} with {amount_text(STORAGE, whole_bytes(capacity_nano(free[0])))})"
-    modes = set(claim.spec.access_modes or ())
+    modes, names = set(claim.spec.access_modes or ()), f"{some_names([one.name for one in free])} of this class"
+    has = "has" if len(free) == 1 else "have"
     if not any(modes <= set(one.spec.access_modes or ()) for one in free):
-        return f" (none of the {len(free)} allows {', '.join(sorted(modes))})"
+        return f" ({names} cannot be used as {', '.join(sorted(modes))})"
     if not any(volume_mode(one) == volume_mode(claim) for one in free):
-        return f" (none of the {len(free)} has the volumeMode {volume_mode(claim)})"
-    return f" (none of the {len(free)} fits its selector, modes and size)"
+        return f" ({names} {has} another volumeMode than {volume_mode(claim)})"
+    if not any(is_selected(claim, one) for one in free):
+        return f" ({names} {has} other labels than its selector asks for)"
+    return f" ({names} {'does' if len(free) == 1 else 'do'} not fit its selector, modes and size at once)"
 
 
 # --- claims that only some nodes can use ----------------------------------------------------------------------------

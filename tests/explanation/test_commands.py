@@ -2,9 +2,18 @@
 
 from typing import Any
 
+from attrs import evolve
+
 from trio_sched.explanation.commands import Workload, commands
 from trio_sched.explanation.trial import EditedObject
-from trio_sched.objects.metadata import OwnerReference
+from trio_sched.objects.metadata import ObjectMeta, OwnerReference
+from trio_sched.objects.pod_groups.pod_group import (
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+)
+from trio_sched.objects.storage.persistent_volume import PersistentVolumeClaim, PersistentVolumeClaimSpec
 from trio_sched.plugin_api import Pod, Toleration, replace_fields
 from trio_sched.testing import node, pod
 
@@ -60,6 +69,37 @@ def test_tolerations_that_every_pod_gets_are_not_written_into_templates() -> Non
         "kubectl patch deployment web -n default -p "
         """'{"spec":{"template":{"spec":{"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"}]}}}}'"""
     )
+
+
+def test_a_claim_of_an_ephemeral_volume_is_made_again_with_its_pod() -> None:
+    of_pod = pod("p")
+    owner = OwnerReference(api_version="v1", kind="Pod", name="p", uid=of_pod.uid, controller=True)
+    old = PersistentVolumeClaim(
+        metadata=ObjectMeta(name="p-scratch", namespace="default", owner_references=(owner,)),
+        spec=PersistentVolumeClaimSpec(storage_class_name="fasst"),
+    )
+    new = replace_fields(old, spec=replace_fields(old.spec, storage_class_name="fast"))
+    change = evolve(edited("PersistentVolumeClaim", old, new), recreate=True)
+    template = '"ephemeral":{"volumeClaimTemplate":{"spec":{"storageClassName":"fast"}}}'
+    patch = f'{{"spec":{{"volumes":[{{"name":"scratch",{template}}}]}}}}'
+    assert commands([change], of_pod, None) == [
+        f"new=$(kubectl get pod p -n default -o json | kubectl patch --local -f - -o json -p '{patch}')"
+        " && kubectl delete pod p -n default"
+        " && kubectl delete persistentvolumeclaim p-scratch -n default --ignore-not-found"
+        """ && printf '%s\\n' "$new" | kubectl replace --force -f -"""
+    ]
+    (of_deployment,) = commands([change], of_pod, Workload(kind="Deployment", name="web"))
+    assert of_deployment == f"""kubectl patch deployment web -n default -p '{{"spec":{{"template":{patch}}}}}'"""
+
+
+def test_a_pod_group_is_made_again_though_a_finalizer_keeps_it() -> None:
+    spec = PodGroupSpec(scheduling_policy=PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=3)))
+    old = PodGroup(metadata=ObjectMeta(name="g", namespace="default"), spec=spec)
+    change = evolve(edited("PodGroup", old, old.with_min_count(2)), recreate=True)
+    (command,) = commands([change], pod("p"), None)
+    assert command.startswith("new=$(kubectl get podgroup g -n default -o json | ")
+    assert "kubectl delete podgroup g -n default --wait=false && { kubectl patch podgroup g -n default" in command
+    assert command.endswith("|| true; } && printf '%s\\n' \"$new\" | kubectl replace --force -f -")
 
 
 def tolerating(one: Pod, *tolerations: Toleration) -> Pod:

@@ -215,7 +215,7 @@ def test_pods_are_evicted_for_a_gang_with_a_higher_priority(version: str, cpu: s
     assert higher["title"] == "priority class middle (5)"
     assert set(higher["evicts"]) >= evicted
     assert [one["name"] for one in higher["edits"]] == ["train", "t0", "t1"]
-    assert higher["commands"][0].startswith(f"kubectl get podgroup train -n {NAMESPACE} -o json")
+    assert higher["commands"][0].startswith(f"new=$(kubectl get podgroup train -n {NAMESPACE} -o json")
     may = asked(priorityClassName="high")["cause"]
     assert set(may["mayEvict"]) >= evicted
     assert "It may evict" in may["text"]

@@ -10,9 +10,10 @@ from typing import Any, Final
 from attrs import frozen
 from msgspec import to_builtins
 
-from trio_sched.explanation.owners import controller_of
-from trio_sched.explanation.patches import patch_of, pod_patch
+from trio_sched.explanation.owners import controller_of, is_of
+from trio_sched.explanation.patches import PodPatch, patch_of, pod_patch
 from trio_sched.explanation.trial import EditedObject
+from trio_sched.objects.metadata import OwnerReference
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload_groups import is_of_workload, workload_and_group
@@ -41,6 +42,7 @@ _KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "Stateful
 """Those that do not replace a pending pod when the template changes."""
 REPLACES_PODS: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
 """Those that replace all of their pods when the template changes."""
+_CLAIM: Final = "PersistentVolumeClaim"
 _SET_BY_SERVER: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation"})
 """Fields of the metadata that an object must not have when it is created."""
 _TOLERATED_BY_ALL: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -113,13 +115,15 @@ def commands(
         if one.is_consequence:
             continue
         if one.kind == "Pod" and one.old is not None and one.new is not None and _is_changed_with(pod, one.old):
-            found += _of_pod(kubectl.command, one, workload)
+            found += _of_pod(kubectl.command, one.old, pod_patch(one.old, one.new), workload)
         elif one.kind == "Node" and one.old is not None and one.new is not None:
             found += _of_node(kubectl.command, one.old, one.new)
         elif one.kind == "PodGroup" and is_of_workload(one.name):
             found.append(
                 f"# create the workload {workload_and_group(one.name)[0]} again: its pod groups cannot be changed"
             )
+        elif one.kind == _CLAIM and one.recreate and is_of(_owner(pod), one.old):
+            found += _of_pod(kubectl.command, pod, _of_ephemeral_volume(pod, one), workload, claim=one.name)
         elif one.kind == "Node" or (one.kind in ("Pod", "CSINode") and one.old is None):
             return []  # what comes with a new node
         else:
@@ -141,13 +145,15 @@ def _patch(patch: Json) -> str:
     return shlex.quote(json.dumps(patch, separators=(",", ":")))
 
 
-def _of_pod(kubectl: str, one: EditedObject, workload: Workload | None) -> Iterator[str]:
-    patch, name, where = pod_patch(one.old, one.new), shlex.quote(one.name), _where(one)
+def _of_pod(kubectl: str, pod: Pod, patch: PodPatch, workload: Workload | None, *, claim: str = "") -> Iterator[str]:
+    """Makes *patch* of *pod*, or of what makes it; the claim of an ephemeral volume, if one is named, goes with it."""
+    name, where = shlex.quote(pod.name), f" -n {shlex.quote(pod.namespace)}"
+    without_claim = f"{kubectl} delete persistentvolumeclaim {shlex.quote(claim)}{where} --ignore-not-found"
     if workload is not None and workload.kind in _TEMPLATES:
         text = _patch({"spec": {"template": _of_template(patch.whole, is_daemon=workload.kind == "DaemonSet")}})
         yield f"{kubectl} patch {workload.kind.lower()} {shlex.quote(workload.name)}{where} -p {text}"
         if workload.kind in _KEEPS_PODS:
-            yield f"{kubectl} delete pod {name}{where}"
+            yield f"{kubectl} delete pod {name}{where}" + (f" && {without_claim}" if claim else "")
     elif patch.is_in_place:
         if patch.resize:
             yield f"{kubectl} patch pod {name}{where} --subresource=resize -p {_patch({'spec': patch.resize})}"
@@ -161,14 +167,27 @@ def _of_pod(kubectl: str, one: EditedObject, workload: Workload | None) -> Itera
         template = _of_template(patch.whole)
         text = _patch({"spec": {"jobTemplate": {"spec": {"template": template}}}})
         yield f"{kubectl} patch cronjob {shlex.quote(workload.name)}{where} -p {text}"
-        job = controller_of(one.old)
+        job = controller_of(pod)
         if job is not None and job.kind == "Job":  # the one that is there keeps its template
             yield _of_job(kubectl, job.name, where, template)
     elif workload is not None:
         yield f"# pods of a {workload.kind} get this with the next ones, once its template has"
         yield f"# {json.dumps(_of_template(patch.whole))}"
     else:
-        yield _recreated(kubectl, f"pod {name}{where}", patch.whole)
+        between = f"{kubectl} delete pod {name}{where} && {without_claim}" if claim else ""
+        yield _recreated(kubectl, f"pod {name}{where}", patch.whole, between=between)
+
+
+def _owner(pod: Pod) -> OwnerReference:
+    return OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+
+
+def _of_ephemeral_volume(pod: Pod, claim: EditedObject) -> PodPatch:
+    """What changes a claim that is made again with its pod: another template of it in the pod."""
+    changed = patch_of(claim.old, claim.new).get("spec", {})
+    spec = {key: value for key, value in changed.items() if key != "volumeName"}
+    volume = {"name": claim.name.removeprefix(f"{pod.name}-"), "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    return PodPatch(whole={"spec": {"volumes": [volume]}}, mutable={}, resize={})
 
 
 def _of_job(kubectl: str, name: str, where: str, template: Json) -> str:
@@ -179,10 +198,13 @@ def _of_job(kubectl: str, name: str, where: str, template: Json) -> str:
     return _recreated(kubectl, f"job {shlex.quote(name)}{where}", job)
 
 
-def _recreated(kubectl: str, what: str, patch: Json, flags: str = "") -> str:
-    """Deletes an object and creates it again, with a patch."""
+def _recreated(kubectl: str, what: str, patch: Json, flags: str = "", *, between: str = "") -> str:
+    """Deletes an object and creates it again, with a patch; *between* are commands after which nothing keeps it."""
     local = f"{kubectl} patch --local -f - -o json{flags} -p {_patch(patch)}"
-    return f"{kubectl} get {what} -o json | {local} | {kubectl} replace --force -f -"
+    patched, replace = f"{kubectl} get {what} -o json | {local}", f"{kubectl} replace --force -f -"
+    if between:
+        return f"new=$({patched}) && {between} && printf '%s\\n' \"$new\" | {replace}"
+    return f"{patched} | {replace}"
 
 
 def _of_template(patch: Json, *, is_daemon: bool = False) -> Json:
@@ -234,7 +256,7 @@ def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
             released = _patch({"metadata": {"finalizers": None}})
             release = f"{call} patch {kind} {name}{where} --type=merge -p {released}"
             return f"{call} delete {kind} {name}{where}{flags} --wait=false && {release}"
-        if one.kind == "PersistentVolumeClaim":  # a controller makes it again at once, and kubectl would wait for that
+        if one.kind == _CLAIM:  # a controller makes it again at once, and kubectl would wait for that
             flags += " --wait=false"
         return f"{call} delete {kind} {name}{where}{flags}"
     kind, made = kubectl.written(one.kind, manifest(one))
@@ -244,6 +266,11 @@ def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
         wait = f"{call} wait --for=delete {kind} {name}{where} --timeout=5m"
         return f"{wait} && echo {_patch(made)} | {call} apply -f -"
     _, patch = kubectl.written(one.kind, patch_of(one.old, one.new))
+    if one.recreate and one.kind == "PodGroup":  # a finalizer keeps it as long as it has pods
+        released = _patch({"metadata": {"finalizers": None}})
+        between = f"{call} delete {kind} {name}{where} --wait=false && "
+        between += f"{{ {call} patch {kind} {name}{where} --type=merge -p {released} || true; }}"
+        return _recreated(call, f"{kind} {name}{where}", patch, " --type=merge", between=between)
     if one.recreate:
         return _recreated(call, f"{kind} {name}{where}", patch, " --type=merge")
     return f"{call} patch {kind} {name}{where} --type=merge -p {_patch(patch)}"

@@ -19,7 +19,7 @@ from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.priorities import higher_priorities
-from trio_sched.explanation.side_effects import side_effects
+from trio_sched.explanation.side_effects import rivals_of, side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change
@@ -65,6 +65,8 @@ class Remedy:
     outcome: Outcome
     touches: Touch
     notes: tuple[str, ...] = ()
+    is_contested: bool = False
+    """Whether a pending pod that something else has made could take the place first."""
 
 
 @define(eq=False, kw_only=True)
@@ -111,7 +113,7 @@ class _Search:
                 self._try(change, (), preempt=make is higher_priorities)
         if self.trial.group.is_exhausted:
             self.remedies.is_complete = False
-        self.remedies.found.sort(key=lambda one: (not one.change.corrects, one.touches, len(one.edited)))
+        self.remedies.found.sort(key=_order)
         del self.remedies.found[MAX_REMEDIES:]
         return self.remedies
 
@@ -145,8 +147,11 @@ class _Search:
                 outcome = self.trial.decide_made(edited, preempt=preempt)
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
+                rivals: list[Pod] = []
                 if outcome.node_name and not outcome.victims:
-                    notes += side_effects(self.trial, edited, self.trial.subject(edited), outcome.node_name)
+                    pod = self.trial.subject(edited)
+                    rivals = rivals_of(self.trial, pod, outcome.node_name)
+                    notes += side_effects(self.trial, edited, pod, outcome.node_name, rivals)
         except TooManyDecisions:
             return
         except CannotApply as problem:
@@ -174,6 +179,7 @@ class _Search:
                 outcome=outcome,
                 touches=Touch.BROKEN_NODE if any(map(_is_condition, clauses)) else _touch(edited, self.trial.pod),
                 notes=tuple(notes),
+                is_contested=any(not is_of(owner, one) for one in rivals),
             )
         )
 
@@ -181,6 +187,12 @@ class _Search:
 def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
     """Look for changes that let the pod of *analysis* run; *trial* makes and undoes them."""
     return _Search(analysis, trial).run()
+
+
+def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int]:
+    """Sorts the one to be shown first to the front."""
+    is_last_resort = one.touches >= Touch.VOLUME
+    return not one.change.corrects, is_last_resort, one.is_contested, one.touches, len(one.edited)
 
 
 def _is_condition(one: FailingClause) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from heapq import nsmallest
 from itertools import islice
@@ -22,7 +22,9 @@ _MAX_ELIGIBLE: Final = 1_000
 """So many pending pods are compared for that; there can be tens of thousands."""
 
 
-def side_effects(trial: Trial, edited: list[EditedObject], pod: Pod, node_name: str) -> Iterator[str]:
+def side_effects(
+    trial: Trial, edited: list[EditedObject], pod: Pod, node_name: str, rivals: Sequence[Pod]
+) -> Iterator[str]:
     """What to know of a change that is made.
 
     Args:
@@ -30,8 +32,8 @@ def side_effects(trial: Trial, edited: list[EditedObject], pod: Pod, node_name: 
         edited: what it changes.
         pod: the pod in question, as the change leaves it.
         node_name: where it would run.
+        rivals: the pods that could take its place.
     """
-    rivals = _rivals(trial, pod, node_name)
     if rivals:
         are = "is" if len(rivals) == 1 else "are"
         yield f"{some_names([one.key for one in rivals])}, which {are} pending too, could take this place first"
@@ -39,6 +41,28 @@ def side_effects(trial: Trial, edited: list[EditedObject], pod: Pod, node_name: 
     with placed(trial, pod, node_name), replaced(trial, victims) as replacements:
         for victim, went_to in zip(victims, replacements, strict=True):
             yield from _said_of_replacement(victim, went_to)
+
+
+def rivals_of(trial: Trial, pod: Pod, node_name: str) -> list[Pod]:
+    """Pending pods of at least the same priority that together take the place of *pod*, and leave none for it.
+
+    They are placed one after the other, those of the highest priority first, until *pod* fits nowhere; given are those
+    that are on its node then.
+    """
+    scheduler, there = trial.scheduler, []
+    eligible = (one for one in scheduler.cache.unassigned.pods() if _may_come_first(trial, one, pod))
+    others = nsmallest(_MAX_RIVALS, islice(eligible, _MAX_ELIGIBLE), key=_queue_order)
+    with ExitStack() as stack:
+        for other in others:
+            decision = scheduler.try_pod(other)
+            if not isinstance(decision, ScheduleResult):
+                continue
+            stack.enter_context(placed(trial, other, decision.node_name))
+            if decision.node_name == node_name:
+                there.append(other)
+                if not isinstance(scheduler.try_pod(pod), ScheduleResult):
+                    return there
+    return []
 
 
 def _is_eviction(one: EditedObject) -> bool:
@@ -75,28 +99,6 @@ def replaced(trial: Trial, victims: Iterable[Pod]) -> Iterator[list[str | None]]
                 stack.enter_context(placed(trial, replacement, node_name))
             found.append(node_name)
         yield found
-
-
-def _rivals(trial: Trial, pod: Pod, node_name: str) -> list[Pod]:
-    """Pending pods of at least the same priority that together take the place of *pod*, and leave none for it.
-
-    They are placed one after the other, those of the highest priority first, until *pod* fits nowhere; given are those
-    that are on its node then.
-    """
-    scheduler, there = trial.scheduler, []
-    eligible = (one for one in scheduler.cache.unassigned.pods() if _may_come_first(trial, one, pod))
-    others = nsmallest(_MAX_RIVALS, islice(eligible, _MAX_ELIGIBLE), key=_queue_order)
-    with ExitStack() as stack:
-        for other in others:
-            decision = scheduler.try_pod(other)
-            if not isinstance(decision, ScheduleResult):
-                continue
-            stack.enter_context(placed(trial, other, decision.node_name))
-            if decision.node_name == node_name:
-                there.append(other)
-                if not isinstance(scheduler.try_pod(pod), ScheduleResult):
-                    return there
-    return []
 
 
 def _queue_order(pod: Pod) -> tuple[int, str]:

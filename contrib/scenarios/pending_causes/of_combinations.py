@@ -2,10 +2,31 @@
 
 from collections.abc import Sequence
 
-from contrib.scenarios.manifests import ZONE, being_deleted, bound_claim, node, pod, storage_class, taint, uses, volume
+from contrib.scenarios.manifests import (
+    HOST,
+    ZONE,
+    Json,
+    being_deleted,
+    bound_claim,
+    claim,
+    node,
+    pod,
+    priority_class,
+    spread,
+    storage_class,
+    taint,
+    uses,
+    volume,
+)
 from contrib.scenarios.pending_causes.pending_cause import PendingCause, cause_of
 
 _RESTARTS_ALL = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+
+
+def with_selector(one: Json, labels: Json) -> Json:
+    """A claim that selects volumes by their labels."""
+    return {**one, "spec": {**one["spec"], "selector": {"matchLabels": labels}}}
+
 
 CAUSES_OF_COMBINATIONS: Sequence[PendingCause] = (
     cause_of(
@@ -72,6 +93,16 @@ CAUSES_OF_COMBINATIONS: Sequence[PendingCause] = (
         ),
     ),
     cause_of(
+        "a spread over nodes of which one is cordoned, and counts",
+        ["TopologySpread"],
+        ["spread over hostname (maxSkew 1)", "the fewest have n3 with 0", "cordoned: n3"],
+        "uncordon n3",
+        *(node(name) for name in ("n1", "n2")),
+        node("n3", unschedulable=True),
+        *(pod(f"web-{name}", on=name, labels={"app": "web"}) for name in ("n1", "n2")),
+        pod(labels={"app": "web"}, topologySpreadConstraints=spread(HOST, labels={"app": "web"})),
+    ),
+    cause_of(
         "a pod that is ending, and that a finalizer holds",
         ["TooManyPods"],
         ["as many pods as they may"],
@@ -79,6 +110,40 @@ CAUSES_OF_COMBINATIONS: Sequence[PendingCause] = (
         node("n1", pods="1"),
         being_deleted(pod("running", on="n1"), "example.com/hold"),
         pod(),
+    ),
+    cause_of(
+        "a claim that is being deleted, of a class that provisions nothing",
+        ["ClaimIsBeingDeleted"],
+        ["data", "default/running"],
+        "delete default/running and make a new, empty claim data once the old one is gone and make a volume",
+        node("n1"),
+        storage_class("fast", provisioner="kubernetes.io/no-provisioner"),
+        volume("disk-1", "data"),
+        being_deleted(bound_claim("data", "disk-1"), "kubernetes.io/pvc-protection"),
+        pod("running", on="n1", volumes=uses("data")),
+        pod(volumes=uses("data")),
+    ),
+    cause_of(
+        "a claim whose selector takes no volume",
+        ["NoVolumeForClaim"],
+        ["data", "disk-1 of this class has other labels than its selector asks for"],
+        "recreate the claim data without selector",
+        node("n1"),
+        storage_class("manual", provisioner="kubernetes.io/no-provisioner"),
+        volume("disk-1", of_class="manual"),
+        with_selector(claim("data", of_class="manual"), {"tier": "silver"}),
+        pod(volumes=uses("data")),
+    ),
+    cause_of(
+        "a place that another pending pod takes first",
+        ["InsufficientCPU"],
+        ["cpu 2", "all but cordoned"],
+        "request cpu ≤ 1",
+        priority_class("high", 1000),
+        node("n1", cpu="1"),
+        node("n2", cpu="4", unschedulable=True),
+        pod("first", requests={"cpu": "3"}, priority=1000, priorityClassName="high"),
+        pod(requests={"cpu": "2"}),
     ),
     cause_of(
         "the pod is being deleted",
