@@ -225,8 +225,10 @@ def _with_fields(
 
 
 def with_free_devices(devices: Devices, claims: ClaimCache, wanted: WantedDevices) -> Iterator[Change]:
-    """The deletion of the pods that use one claim with such devices."""
-    for holder in holders_of(claims, devices.matching(wanted)):
+    """The deletion of the pods that use one claim with such devices, or with others that share their counters."""
+    matching = devices.matching(wanted)
+    sharing = [user for one in filter(devices.is_free, matching) for user in devices.short_counters(one)[1]]
+    for holder in holders_of(claims, (*matching, *sharing)):
         users = users_of(devices.nodes, holder)
         if users:
             yield from freed(holder, users)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -246,8 +246,30 @@ def _wanted_text(devices: Devices, claims: ClaimCache, wanted: WantedDevices) ->
     users = [pod.key for holder in holders_of(claims, matching) for pod in users_of(devices.nodes, holder)]
     text += f", others are used by {some_names(list(dict.fromkeys(users)))}" if users else ""
     text += f" ({_example(free[0])})" if amounts and free else ""
-    tainted = [one for one in free if untolerated(wanted, one)]
-    return text + (f"; {len(tainted)} of the free ones have taints that it does not tolerate" if tainted else "")
+    taints = [(one, untolerated(wanted, one)) for one in free]
+    tainted = sum(bool(found) for _one, found in taints)
+    names = dict.fromkeys(_taint_text(taint) for _one, found in taints for taint in found)
+    text += (
+        f"; {tainted} of the free ones have taints that it does not tolerate: {some_names(names)}" if tainted else ""
+    )
+    return text + _counters_text(devices, claims, free)
+
+
+def _taint_text(taint: Any) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def _counters_text(devices: Devices, claims: ClaimCache, free: Sequence[PoolDevice]) -> str:
+    """Of the free devices those that share counters with others, which leave too little for them."""
+    short = [(one, *devices.short_counters(one)) for one in free]
+    found = [(one, texts, users) for one, texts, users in short if texts]
+    if not found:
+        return ""
+    one, texts, users = found[0]
+    pods = [pod.key for holder in holders_of(claims, users) for pod in users_of(devices.nodes, holder)]
+    by = f" by {some_names(list(dict.fromkeys(pods)))}" if pods else ""
+    used = f", with {some_names([user.id.device for user in users])} used{by}" if users else ""
+    return f"; {len(found)} share counters with others: for {one.id.device} {'; '.join(texts)}{used}"
 
 
 def _why_none(devices: Devices, name: str) -> str:

@@ -13,6 +13,7 @@ from trio_sched.plugin_api import (
     BadNodeSelector,
     BoolArray,
     DeviceClass,
+    DeviceId,
     DeviceRequest,
     DeviceSubRequest,
     DeviceToleration,
@@ -20,8 +21,11 @@ from trio_sched.plugin_api import (
     Handle,
     NodeColumns,
     NodeDevicesCache,
+    Pool,
     PoolDevice,
+    QuantityStyle,
     ResourceClaim,
+    format_nano,
 )
 
 CLASS: Final = "DeviceClass"
@@ -94,6 +98,36 @@ class Devices:
     def is_free(self, device: PoolDevice) -> bool:
         """Whether no claim has *device*."""
         return not self.nodes.devices.allocated.has(device.id)
+
+    def short_counters(self, device: PoolDevice) -> tuple[list[str], list[PoolDevice]]:
+        """The counters of which others leave too little for *device*, in words, and the devices that consume them."""
+        for position in range(len(self.nodes)) if device.consumes else ():
+            try:
+                pools = self.cache.get(self.nodes, position).pools
+            except BadNodeSelector:
+                continue
+            for pool in pools:
+                if any(one.id == device.id for one in pool.devices):
+                    return self._short_counters(device, pool)
+        return [], []
+
+    def _short_counters(self, device: PoolDevice, pool: Pool) -> tuple[list[str], list[PoolDevice]]:
+        texts: list[str] = []
+        users: dict[DeviceId, PoolDevice] = {}
+        in_use = [one for one in (*pool.devices, *pool.other_devices) if one.consumes and not self.is_free(one)]
+        for counter_set, counter, amount in device.consumes:
+            taken = {
+                one.id: (one, used)
+                for one in in_use
+                for name, of, used in one.consumes
+                if (name, of) == (counter_set, counter)
+            }
+            left = pool.counter_sets.get(counter_set, {}).get(counter, 0) - sum(used for _one, used in taken.values())
+            if left < amount:
+                has, needed = (format_nano(value, QuantityStyle.BINARY) for value in (max(left, 0), amount))
+                texts.append(f"{counter} of {counter_set} has {has} left, it consumes {needed}")
+                users.update((key, one) for key, (one, _used) in taken.items())
+        return texts, list(users.values())
 
     def lacking(self, claim: ResourceClaim) -> BoolArray:
         """Shape (nodes,): which nodes have no device that a request of *claim* could get, free or not."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from contrib.scenarios.manifests import (
+    Json,
     device_claim,
     device_class,
     devices,
@@ -12,6 +13,21 @@ from contrib.scenarios.manifests import (
     wants_devices,
 )
 from contrib.scenarios.pending_causes.pending_cause import PendingCause, cause_of
+
+
+def partitions(on: str, memory: str, **consumed: str) -> Sequence[Json]:
+    """Devices of one graphics card of so much memory, and what each consumes of that."""
+    counters, offered = (devices(f"{on}", *names) for names in ((), consumed))
+    for one in (counters, offered):
+        one["spec"]["pool"]["resourceSliceCount"] = 2
+    counters["metadata"] = {"name": f"{on}-counters"}
+    del counters["spec"]["devices"]
+    counters["spec"]["sharedCounters"] = [{"name": "card", "counters": {"memory": {"value": memory}}}]
+    for one in offered["spec"]["devices"]:
+        amounts = {"memory": {"value": consumed[one["name"]]}}
+        one["consumesCounters"] = [{"counterSet": "card", "counters": amounts}]
+    return counters, offered
+
 
 CAUSES_OF_DEVICES: Sequence[PendingCause] = (
     cause_of(
@@ -159,5 +175,16 @@ CAUSES_OF_DEVICES: Sequence[PendingCause] = (
             resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
             container={"resources": {"claims": [{"name": "gpu"}]}},
         ),
+    ),
+    cause_of(
+        "a device that consumes more of a counter than there is",
+        ["NoDevices"],
+        ["1 share counters with others", "memory of card has 20Gi left, it consumes 40Gi"],
+        "",
+        node("n1"),
+        device_class("gpu"),
+        *partitions("n1", "20Gi", whole="40Gi"),
+        device_claim("asked"),
+        pod(**wants_devices("asked")),
     ),
 )
