@@ -145,6 +145,7 @@ async def explain_live(
         if question.is_default:
             answers.notes.append(_DEFAULTS)
         answers.notes += listing.notes
+        answers.notes += await workloads.lacking(question.names)
     return answers
 
 

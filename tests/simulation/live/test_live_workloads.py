@@ -11,9 +11,11 @@ from trio_sched.cli.main import main
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.manifests.scenario import populate
+from trio_sched.simulator.storage.object_store import ObjectStore
 
 Capture = pytest.CaptureFixture[str]
 
+NAMESPACES = ("shop", "billing", "tight", "full")
 TEMPLATE = {
     "metadata": {"labels": {"app": "x"}},
     "spec": {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"memory": "64Gi"}}}]},
@@ -30,6 +32,19 @@ def deployment(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
+def stateful_set(name: str) -> dict[str, Any]:
+    return {**deployment(name, serviceName=name, replicas=1), "kind": "StatefulSet"}
+
+
+def quota(namespace: str, memory: str) -> dict[str, Any]:
+    head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": namespace}}
+    return {**head, "spec": {"hard": {"requests.memory": memory}}}
+
+
+def in_namespace(namespace: str, one: dict[str, Any]) -> dict[str, Any]:
+    return {**one, "metadata": {**one["metadata"], "namespace": namespace}}
+
+
 def cron_job(name: str, **spec: Any) -> dict[str, Any]:
     template = {"spec": {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}}
     return {
@@ -40,21 +55,39 @@ def cron_job(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
+def is_settled(store: ObjectStore) -> bool:
+    """Whether the pods that can be created are there, and events say why the others are not."""
+    pods = {one.fields["metadata"]["namespace"] for one in store.collection("pods").in_order()}
+    refused = {
+        one.fields["metadata"]["namespace"]
+        for one in store.collection("events").in_order()
+        if one.fields["reason"] == "FailedCreate"
+    }
+    return pods == {"shop", "tight"} and refused == {"tight", "full"}
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Simulator]:
     objects = [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "9"}}},
-        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("shop", "billing")),
+        *(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            for name in ("shop", "billing", "tight", "full")
+        ),
         deployment("web"),
         deployment("asleep", replicas=0),
         cron_job("yearly"),
         cron_job("paused", suspend=True),
+        quota("tight", "100Gi"),
+        quota("full", "1Gi"),
+        in_namespace("tight", deployment("big", replicas=3)),
+        in_namespace("full", stateful_set("store")),
     ]
     with simulator_in_thread() as simulator:
         simulator.call(populate, simulator.server, check_manifests([Manifest(one) for one in objects]).manifests)
         until = time.monotonic() + 10
-        while not simulator.call(lambda: list(simulator.server.store.collection("pods").in_order())):
-            assert time.monotonic() < until, "the deployment has got no pod"
+        while not simulator.call(lambda: is_settled(simulator.server.store)):
+            assert time.monotonic() < until, "a pod is missing, or one is refused and no event says so"
         yield simulator
 
 
@@ -96,6 +129,18 @@ def test_what_has_no_pods_is_looked_up_or_named_by_what_is_near(
     words: str, error: str, kubeconfig: str, capsys: Capture
 ) -> None:
     assert refused(capsys, kubeconfig, words) == error
+
+
+def test_pods_beyond_a_quota_are_missed_with_the_change_that_allows_them(kubeconfig: str, capsys: Capture) -> None:
+    error = refused(capsys, kubeconfig, "-n full statefulset/store")
+    assert "statefulset full/store has no pods: " in error
+    patch = """'{"spec":{"hard":{"requests.memory":"64Gi"}}}'"""
+    assert error.endswith(f"to allow it: kubectl patch resourcequota team -n full --type=merge -p {patch}")
+    main(["explain", "--kubeconfig", kubeconfig, "-n", "tight", "deployment/big"])
+    printed = capsys.readouterr().out
+    assert "Note: deployment tight/big lacks 2 pods: " in printed
+    assert """exceeded quota: team, requested: requests.memory=64Gi""" in printed
+    assert """{"requests.memory":"192Gi"}""" in printed
 
 
 def test_the_pods_of_a_deployment_are_found(kubeconfig: str, capsys: Capture) -> None:

@@ -15,9 +15,11 @@ from trio_sched.kube_client.errors import ApiError, Forbidden
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.verbs import get, list_pages
 from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload import ReplicaSet
 from trio_sched.simulation.asked_pods import Name, NoSuchPod
+from trio_sched.simulation.live.quota_change import larger_quota
 
 OWNERS: Final[Mapping[str, Kind[Any]]] = {
     "Job": Kind(group="batch", version="v1", plural="jobs", namespaced=True, type=ReplicaSet),
@@ -38,6 +40,11 @@ _WORKLOADS: Final[Mapping[str, Kind[Any]]] = {
         ("StatefulSet", "apps"),
     )
 }
+_FAILED_CREATE: Final = "FailedCreate"
+_PREFIX: Final = "Error creating: "
+
+
+_EVENTS: Final = Kind(version="v1", plural="events", namespaced=True, type=CoreEvent)
 _NAMESPACES: Final = Kind(version="v1", plural="namespaces", namespaced=False, type=AnyObject)
 
 
@@ -98,7 +105,9 @@ class LiveWorkloads:
         kind = _WORKLOADS.get(name.kind)
         if kind is not None:
             try:
-                why = _why_no_pods(name, await get(self.client, kind, name.name, namespace=name.namespace))
+                found = await get(self.client, kind, name.name, namespace=name.namespace)
+                refusal = await self._refusal(name, found) if _lacking(name.kind, found) else ""
+                why = refusal or _why_no_pods(name, found)
             except Forbidden as refused:
                 right = f"ask for the right to get {kind.plural}, or name a pod"
                 return NoSuchPod(f"no pod of {name} is seen, and you may not read it: {refused}; {right}", name)
@@ -110,6 +119,46 @@ class LiveWorkloads:
             return missing
         meant = await self._nearest(name, kind)
         return NoSuchPod(f"{missing}; did you mean {meant}?", name, near=meant) if meant else missing
+
+    async def lacking(self, names: Iterable[Name]) -> list[str]:
+        """What keeps the workloads of these *names* from creating pods that they lack, a sentence each."""
+        notes = []
+        for name in names:
+            kind = _WORKLOADS.get(name.kind)
+            if kind is None:
+                continue
+            try:
+                found = await get(self.client, kind, name.name, namespace=name.namespace)
+            except ApiError:  # of its pods it has been said what there is to say
+                continue
+            lacking = _lacking(name.kind, found)
+            refusal = await self._refusal(name, found) if lacking else ""
+            if refusal:
+                notes.append(f"{name} lacks {lacking} pod{'' if lacking == 1 else 's'}: {refusal}")
+        return notes
+
+    async def _refusal(self, name: Name, found: AnyObject) -> str:
+        """Why the last pod of a workload could not be created, and what would let it; empty if none was refused."""
+        message = _failure(found) or await self._last_failure(name)
+        command = larger_quota(message, name.namespace, _lacking(name.kind, found))
+        return f"{message}; to allow it: {command}" if command else message
+
+    async def _last_failure(self, name: Name) -> str:
+        """The message of the last event that says that a workload could not create a pod."""
+        failures: list[CoreEvent] = []
+
+        def take(page: Page[CoreEvent]) -> None:
+            about = ((one, one.involved_object) for one in page.objects if one.reason == _FAILED_CREATE)
+            failures.extend(one for one, of in about if (of.kind, of.name) == (name.kind, name.name))
+
+        try:
+            await list_pages(self.client, _EVENTS, take, namespace=name.namespace)
+        except ApiError:
+            return ""
+        last = max(failures, key=lambda one: one.last_timestamp or "", default=None)
+        return (
+            "" if last is None else last.message.partition(" failed error: ")[2] or last.message.removeprefix(_PREFIX)
+        )
 
     async def _nearest(self, name: Name, kind: Kind[Any] | None) -> str:
         """What of the cluster has no pods and may be meant: a workload of that kind, or a namespace."""
@@ -135,14 +184,37 @@ class LiveWorkloads:
         return found
 
 
+def _failure(found: AnyObject) -> str:
+    """What a workload says of a pod that it could not create, or of its end."""
+    for condition in (found.status or {}).get("conditions") or ():
+        if condition.get("type") in ("ReplicaFailure", "Failed", "Suspended") and condition.get("status") == "True":
+            return str(condition.get("message") or condition.get("reason"))
+    return ""
+
+
+def _lacking(kind: str, found: AnyObject) -> int:
+    """How many pods a workload wants more than it has; 0 for a CronJob."""
+    spec, status = found.spec or {}, found.status or {}
+    if kind == "CronJob" or spec.get("suspend") is True:
+        return 0
+    if kind == "Job":
+        is_over = any(one.get("type") in ("Complete", "Failed") for one in status.get("conditions") or ())
+        wanted = 0 if is_over else spec.get("parallelism", 1)
+        there = status.get("active", 0) + status.get("succeeded", 0)
+    elif kind == "DaemonSet":
+        wanted, there = status.get("desiredNumberScheduled", 0), status.get("currentNumberScheduled", 0)
+    else:
+        wanted, there = spec.get("replicas", 1), status.get("replicas", 0)
+    return max(int(wanted) - int(there), 0)
+
+
 def _why_no_pods(name: Name, found: AnyObject) -> str:
     """Why a workload has no pods, as it or its controller says."""
     spec = found.spec or {}
     if spec.get("suspend") is True:
         return "it is suspended"
-    for condition in (found.status or {}).get("conditions") or ():
-        if condition.get("type") in ("ReplicaFailure", "Failed", "Suspended") and condition.get("status") == "True":
-            return str(condition.get("message") or condition.get("reason"))
+    if failure := _failure(found):
+        return failure
     if name.kind == "CronJob":
         return "none of its jobs is running; it makes one when it is time"
     return "it wants none" if spec.get("replicas", 1) == 0 else "its controller has made none, and does not say why"
