@@ -227,7 +227,8 @@ def test_a_gang_that_never_preempts_is_shown_what_it_would_evict(tmp_path: Path)
     flags = ["--emulated-version=1.37"]
     data = explained(objects, tmp_path, gates=GROUPS_PREEMPT["1.37"], flags=flags, version="1.37")
     assert data["cause"]["mayEvict"] == []
-    (change,) = [one for one in data["remedies"] if "preemption policy" in one["title"]]
+    (change,) = [one for one in data["remedies"] if "which preempts" in one["title"]]
+    assert change["title"] == "make the priority class calm-preempting (20), which preempts"
     assert sorted(change["evicts"]) == [f"{NAMESPACE}/low0", f"{NAMESPACE}/low1"]
 
 

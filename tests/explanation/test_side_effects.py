@@ -53,6 +53,23 @@ def test_the_cause_says_how_long_pods_that_may_be_evicted_take_to_end() -> None:
     assert cause_text(explain(scheduler, asked)).endswith("evict default/usual on a, which may take 30 s to end")
 
 
+def test_a_rollout_that_would_stop_is_no_first_choice() -> None:
+    """The old pods keep their places until new ones run, for which there is no other place."""
+
+    def notes_with(cpu: str) -> dict[str, tuple[str, ...]]:
+        labels, owner = {"pod-template-hash": "7f"}, owner_reference("ReplicaSet", "web-7f")
+        of_web = [pod(f"web-{name}", cpu="3", node_name=name, labels=labels, owner=owner) for name in ("a", "b", "")]
+        nodes = [node("a", cpu="4"), node("b", cpu="4"), node("c", cpu=cpu, taints=["gpu:NoSchedule"])]
+        return notes_of(nodes, of_web, of_web[-1])
+
+    stopped = notes_with("4")
+    assert stopped["tolerate gpu"] == ("the rollout would stop: 1 of 3 new pods fit beside the old ones",)
+    assert list(stopped).index("take the taint gpu off c") < list(stopped).index("tolerate gpu")
+    whole = notes_with("8")
+    assert whole["tolerate gpu"] == ()
+    assert list(whole).index("tolerate gpu") < list(whole).index("take the taint gpu off c")
+
+
 def test_a_pod_whose_replacement_fits_elsewhere_is_moved() -> None:
     """The other pod could be deleted as well, but what its controller makes in its place would be pending."""
     movable = pod("movable", cpu="2", node_name="a", owner=owner_reference("ReplicaSet", "web"))

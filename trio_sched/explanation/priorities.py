@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from attrs import evolve
 from msgspec import structs
 
 from trio_sched.engine.group_forest import AnyGroup
 from trio_sched.explanation.analysis import Analysis
 from trio_sched.explanation.group_changes import recreate_group
 from trio_sched.explanation.trial import Trial
-from trio_sched.objects.metadata import NamedObject
+from trio_sched.objects.metadata import NamedObject, ObjectMeta
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.clauses import Change, edit_pod
+from trio_sched.plugin_api.clauses import Change, Edit, edit_pod
 
 KIND = "PriorityClass"
 _OF_THE_SYSTEM = "system-"
@@ -29,22 +30,31 @@ class PriorityClass(NamedObject, frozen=True, rename="camel", gc=False, omit_def
 
 
 def higher_priorities(analysis: Analysis, trial: Trial) -> Iterator[Change]:
-    """Changes with which it would evict others: its preemption policy, or the lowest priority class that will do."""
-    known, groups = trial.scheduler.object_cache, _groups(trial)
-    if _NEVER in (trial.pod.spec.preemption_policy, *(one.spec.preemption_policy for one in groups)):
-        change = _change(f"preemption policy {_PREEMPTS}", trial.pod, groups, {"preemption_policy": _PREEMPTS})
-        if trial.would_help(change, preempt=True):
-            yield change
+    """Changes with which it would evict others: the lowest priority class that will do.
+
+    The API server takes the preemption policy of a pod from its class only, and no class gets another one.
+    """
+    known, groups, pod = trial.scheduler.object_cache, _groups(trial), trial.pod
     if KIND not in known.kinds:
         return
-    priority = max([trial.pod.priority, *(one.spec.priority or 0 for one in groups)])
+    priority = max([pod.priority, *(one.spec.priority or 0 for one in groups)])
+    never = _NEVER in (pod.spec.preemption_policy, *(one.spec.preemption_policy for one in groups))
     classes: list[Any] = sorted(known.objects(KIND), key=lambda one: one.value)
     for one in classes:
-        if one.value > priority and not one.metadata.name.startswith(_OF_THE_SYSTEM):
-            change = _with_class(trial.pod, groups, one)
+        is_candidate = one.value > priority or (never and one.value == priority)
+        if is_candidate and not one.metadata.name.startswith(_OF_THE_SYSTEM):
+            change = _with_class(pod, groups, one)
             if trial.would_help(change, preempt=True):
                 yield change
-                return
+                break
+    named = (pod.spec.priority_class_name, *(one.spec.priority_class_name for one in groups))
+    own = next(filter(None, named), "")
+    name = f"{own}-preempting"
+    if never and own and known.get(KIND, name) is None:
+        made = PriorityClass(metadata=ObjectMeta(name=name), value=priority, preemption_policy=_PREEMPTS)
+        change = _with_class(pod, groups, made)
+        create = Edit(kind=KIND, name=name, apply=lambda _none: made)
+        yield evolve(change, title=f"make the {change.title}, which preempts", edits=(create, *change.edits))
 
 
 def _groups(trial: Trial) -> list[AnyGroup]:

@@ -19,6 +19,7 @@ from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.priorities import higher_priorities
+from trio_sched.explanation.rollouts import stopped_rollout
 from trio_sched.explanation.side_effects import rivals_of, side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
 from trio_sched.objects.pod import Pod
@@ -65,8 +66,8 @@ class Remedy:
     outcome: Outcome
     touches: Touch
     notes: tuple[str, ...] = ()
-    is_contested: bool = False
-    """Whether a pending pod that something else has made could take the place first."""
+    is_partial: bool = False
+    """Whether a pending pod that something else has made could take the place first, or the rollout would stop."""
 
 
 @define(eq=False, kw_only=True)
@@ -147,11 +148,13 @@ class _Search:
                 outcome = self.trial.decide_made(edited, preempt=preempt)
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
-                rivals: list[Pod] = []
+                rivals, stopped = list[Pod](), ""
                 if outcome.node_name and not outcome.victims:
                     pod = self.trial.subject(edited)
                     rivals = rivals_of(self.trial, pod, outcome.node_name)
                     notes += side_effects(self.trial, edited, pod, outcome.node_name, rivals)
+                    stopped = stopped_rollout(self.trial, edited, pod, outcome.node_name)
+                    notes += [stopped] if stopped else []
         except TooManyDecisions:
             return
         except CannotApply as problem:
@@ -179,7 +182,7 @@ class _Search:
                 outcome=outcome,
                 touches=Touch.BROKEN_NODE if any(map(_is_condition, clauses)) else _touch(edited, self.trial.pod),
                 notes=tuple(notes),
-                is_contested=any(not is_of(owner, one) for one in rivals),
+                is_partial=bool(stopped) or any(not is_of(owner, one) for one in rivals),
             )
         )
 
@@ -191,8 +194,8 @@ def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
 
 def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int]:
     """Sorts the one to be shown first to the front."""
-    is_last_resort = one.touches >= Touch.VOLUME
-    return not one.change.corrects, is_last_resort, one.is_contested, one.touches, len(one.edited)
+    is_last_resort = one.touches >= Touch.NEW_NODE
+    return not one.change.corrects, is_last_resort, one.is_partial, one.touches, len(one.edited)
 
 
 def _is_condition(one: FailingClause) -> bool:
