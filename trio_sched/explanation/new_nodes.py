@@ -19,8 +19,9 @@ from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import CannotApply, Trial
 from trio_sched.objects.amounts.amount_text import amount_text, quantity_text
-from trio_sched.objects.amounts.quantity import NANO, parse_nano, to_milli, to_units
-from trio_sched.objects.node import Node
+from trio_sched.objects.amounts.quantity import NANO, Quantity, parse_nano, to_milli, to_units
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import nano_requests
@@ -43,12 +44,17 @@ _MAX_POOLS: Final = 8
 _MAX_SHOWN: Final = 2
 _MOST_NODES: Final = 10
 """So many nodes are added at most."""
+_PODS: Final = 110
+"""The pods that a kubelet runs at most, if nothing else is configured."""
 _MOST_SIBLINGS: Final = 100
 """For more pods that are pending together nobody counts nodes."""
 
 
 def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
-    """Changes that add nodes, of the most common pools first."""
+    """Changes that add nodes, of the most common pools first; where there is no node at all, one that suits the pod."""
+    if not len(analysis.nodes):
+        yield _only_node(trial)
+        return
     pools: dict[Hashable, list[int]] = {}
     for position, node in enumerate(analysis.nodes):
         pools.setdefault(pool_of(node.node), []).append(position)
@@ -105,6 +111,25 @@ def _fewest(model: NodeView, pool: Hashable, trial: Trial) -> Change | None:
     if trial.would_help(one):
         return one
     return _smallest(model, pool, trial, trial.would_help) if trial.group.is_all_or_nothing else None
+
+
+def _only_node(trial: Trial) -> Change:
+    """A node with what the pod requests, and with the labels that it selects."""
+    pod = trial.pod
+    wanted = {name: nano for name, nano in nano_requests(pod, trial.scheduler.cache.options).items() if nano > 0}
+    amounts = {name: to_milli(nano) if name == "cpu" else to_units(nano) for name, nano in wanted.items()}
+    offered: dict[str, Quantity] = {name: quantity_text(name, amount) for name, amount in amounts.items()}
+    offered["pods"] = _PODS
+    selected = pod.spec.node_selector or {}
+    made = Node(
+        metadata=ObjectMeta(name="node-1", uid="node-1", labels={_HOSTNAME: "node-1", **selected}),
+        status=NodeStatus(allocatable=offered, capacity=offered),
+    )
+    what = " and ".join(f"{name} {amount_text(name, amount, round_up=True)}" for name, amount in amounts.items())
+    labelled = [f"{key}={value}" for key, value in selected.items()]
+    title = f"a node with {what}" if what else "a node"
+    title += f" and the label{'s' if len(labelled) > 1 else ''} {', '.join(labelled)}" if labelled else ""
+    return Change(title=title, edits=(Edit(kind="Node", name="node-1", apply=lambda _none: made),))
 
 
 def _larger(model: NodeView, trial: Trial) -> Change | None:

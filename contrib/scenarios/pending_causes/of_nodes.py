@@ -345,7 +345,7 @@ CAUSES_OF_NODES: Sequence[PendingCause] = (
         "no nodes",
         ["NoNodes"],
         ["no nodes"],
-        "",
-        pod(),
+        "a node with cpu 2 and the label disk=ssd",
+        pod(requests={"cpu": "2"}, nodeSelector={"disk": "ssd"}),
     ),
 )
