@@ -137,11 +137,11 @@ def _labelled(nodes: NodeColumns, where: BoolArray, key: str, value: str) -> Ite
         name = nodes.name(position)
         given = nodes.node(position).labels.get(key)
         note = "" if given is None else f"{name} has {key}={given} now, which other pods may be there for"
-        edit = edit_node(name, lambda one: _with_label(one, key, value))
+        edit = edit_node(name, lambda one: with_label(one, key, value))
         yield Change(title=f"label {name} {key}={value}", edits=(edit,), note=note)
 
 
-def _with_label(node: Node, key: str, value: str) -> Node:
+def with_label(node: Node, key: str, value: str) -> Node:
     labels = {**(node.metadata.labels or {}), key: value}
     return replace_fields(node, metadata=replace_fields(node.metadata, labels=labels))
 

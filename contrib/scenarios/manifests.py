@@ -9,7 +9,7 @@ NAMESPACE = "default"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
-def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "a", **more: Any) -> Json:
+def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str | None = "a", **more: Any) -> Json:
     amounts = {"cpu": cpu, "memory": memory, "pods": more.pop("pods", "110"), **more.pop("offers", {})}
     labels = {HOST: name, ZONE: zone, **more.pop("labels", {})}
     labels = {key: value for key, value in labels.items() if value is not None}

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from plugins_builtin._affinity_clauses import with_label
 from plugins_builtin.spreading.match_counts import MatchCounts
 from plugins_builtin.spreading.spread_clauses import short_key
 from trio_sched.plugin_api import (
@@ -23,6 +24,7 @@ from trio_sched.plugin_api import (
     affinity_terms,
     compile_selector,
     delete_pod,
+    edit_node,
     edit_pod,
     nearest_name,
     replace_fields,
@@ -78,8 +80,9 @@ def affinity_clause(
     fails = (domains == 0) if is_first else (domains == 0) | (of_domain <= 0)[domains]
     labels: LabelSelector | None = getattr(stated, "label_selector", None)
     text = selector_text(labels)
-    meant = _nearest_labels(nodes, labels) if not counts.total else None
-    elsewhere = _namespaces_with(nodes, labels) if is_only and not is_first and not counts.total else {}
+    outside = [] if counts.total else _outside(nodes, domains == 0, selector)
+    meant = _nearest_labels(nodes, labels) if not counts.total and not outside else None
+    elsewhere = _namespaces_with(nodes, labels) if is_only and not (is_first or counts.total or outside) else {}
     where_it_looks = _namespaces_text(stated)
 
     def cause(_otherwise: BoolArray) -> str:
@@ -87,6 +90,9 @@ def affinity_clause(
             return f"no node has the label {key}"
         if is_first:
             return f"{np.count_nonzero(domains == 0)} node(s) have no label {key}"
+        if outside:
+            users = some_names([f"{other.key} ({name})" for other, name in outside])
+            return f"of the nodes with pods that match {text} none has the label {key}: {users}"
         if not counts.total:
             near = f"; {meant[1]} have {meant[0][0]}={meant[0][1]}" if meant else ""
             if elsewhere:
@@ -97,7 +103,13 @@ def affinity_clause(
         where = [f"{vocabulary[d]} ({of_domain[d]})" for d in np.flatnonzero(of_domain > 0).tolist() if d]
         return f"the pods that match {text} are in {some_names(where)} of {short_key(key)}"
 
-    def changes(_where: BoolArray) -> Iterator[Change]:
+    def changes(where: BoolArray) -> Iterator[Change]:
+        usable = domains[where & (domains != 0)].tolist()
+        if outside and usable:
+            domain, name = str(nodes.label_vocabulary(key)[min(usable)]), outside[0][1]
+            labelled = edit_node(name, partial(with_label, key=key, value=domain))
+            note = f"if that is the {short_key(key)} of {name}"
+            yield Change(title=f"label {name} {key}={domain}", edits=(labelled,), note=note)
         if meant is not None and labels is not None:
             (name, value), _count = meant
             renamed = replace_fields(labels, match_labels={**(labels.match_labels or {}), name: value})
@@ -116,6 +128,12 @@ def affinity_clause(
 
     title = f"pod affinity to {text} in {short_key(key)}"
     return Clause(reason="PodAffinityMismatch", title=title, fails=fails, cause=cause, changes=changes)
+
+
+def _outside(nodes: NodeColumns, where: BoolArray, selector: PodSelector) -> list[tuple[Pod, str]]:
+    """The pods that *selector* matches on the nodes that *where* says, with their nodes."""
+    there = (nodes.node(position) for position in np.flatnonzero(where).tolist())
+    return [(other, node.name) for node in there for other in node.pods if selector.matches_pod(other)]
 
 
 def anti_affinity_clause(

@@ -39,6 +39,7 @@ _POOL_LABELS: Final = (
 )
 """The labels by which providers tell pools apart, the first that a node has counts."""
 _HOSTNAME: Final = "kubernetes.io/hostname"
+_ZONE: Final = "topology.kubernetes.io/zone"
 _OF_CONTROLLERS: Final = "node.kubernetes.io/"
 _MAX_POOLS: Final = 8
 _MAX_SHOWN: Final = 2
@@ -69,6 +70,10 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
             if helping == _MAX_SHOWN:
                 return
     if not helping:
+        elsewhere = (_in_new_zone(analysis.nodes.node(positions[0]), trial) for _pool, positions in common)
+        for change in islice((one for one in elsewhere if one is not None and trial.would_help(one)), 1):
+            yield change
+            return
         larger = (_larger(analysis.nodes.node(positions[0]), trial) for _pool, positions in common)
         yield from islice((one for one in larger if one is not None and trial.would_help(one)), 1)
 
@@ -130,6 +135,22 @@ def _only_node(trial: Trial) -> Change:
     title = f"a node with {what}" if what else "a node"
     title += f" and the label{'s' if len(labelled) > 1 else ''} {', '.join(labelled)}" if labelled else ""
     return Change(title=title, edits=(Edit(kind="Node", name="node-1", apply=lambda _none: made),))
+
+
+def _in_new_zone(model: NodeView, trial: Trial) -> Change | None:
+    """A node like *model* in a zone where there is none; None if the nodes have no zones."""
+    if _ZONE not in model.labels:
+        return None
+    free = next(_free_names(model.name, trial))
+
+    def made(_none: Any) -> Node:
+        copy = _copy(model.node, free)
+        labels = {**copy.labels, _ZONE: f"{free}-zone"}
+        return structs.replace(copy, metadata=structs.replace(copy.metadata, labels=labels))
+
+    _first, *others = _copies(model, free, trial)
+    edits = (Edit(kind="Node", name=free, apply=made), *others)
+    return Change(title=f"one more node like {model.name}, in another {_ZONE}", edits=edits)
 
 
 def _larger(model: NodeView, trial: Trial) -> Change | None:

@@ -6,6 +6,7 @@ from contrib.scenarios.manifests import (
     HOST,
     ZONE,
     Json,
+    affinity,
     being_deleted,
     bound_claim,
     claim,
@@ -20,7 +21,14 @@ from contrib.scenarios.manifests import (
 )
 from contrib.scenarios.pending_causes.pending_cause import PendingCause, cause_of
 
+_APART = affinity("podAntiAffinity", {"app": "db"}, ZONE)
 _RESTARTS_ALL = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+
+
+def of_replica_set(one: Json) -> Json:
+    """A pod of the same ReplicaSet as all others."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "uid-db", "controller": True}
+    return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
 
 
 def with_selector(one: Json, labels: Json) -> Json:
@@ -101,6 +109,25 @@ CAUSES_OF_COMBINATIONS: Sequence[PendingCause] = (
         node("n3", unschedulable=True),
         *(pod(f"web-{name}", on=name, labels={"app": "web"}) for name in ("n1", "n2")),
         pod(labels={"app": "web"}, topologySpreadConstraints=spread(HOST, labels={"app": "web"})),
+    ),
+    cause_of(
+        "pod affinity to a pod on a node without the topology label",
+        ["PodAffinityMismatch"],
+        ["pod affinity to app=cache in zone", "none has the label", "default/cache (n1)"],
+        f"label n1 {ZONE}=b",
+        node("n1", zone=None),
+        node("n2", zone="b"),
+        pod("cache", on="n1", labels={"app": "cache"}),
+        pod(affinity=affinity("podAffinity", {"app": "cache"}, ZONE)),
+    ),
+    cause_of(
+        "one pod per zone, and a pod in each",
+        ["PodAntiAffinityMismatch", "ExistingPodsAntiAffinity"],
+        ["pod anti-affinity to app=db in zone", "default/db-a (n1)"],
+        f"one more node like n1, in another {ZONE}",
+        node("n1"),
+        of_replica_set(pod("db-a", labels={"app": "db"}, on="n1", affinity=_APART)),
+        of_replica_set(pod(labels={"app": "db"}, affinity=_APART)),
     ),
     cause_of(
         "a pod that is ending, and that a finalizer holds",
