@@ -36,6 +36,8 @@ from trio_sched.plugin_api import (
 T = TypeVar("T")
 
 _CLAIM: Final = "ResourceClaim"
+_POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of claims that kube-controller-manager makes from templates."""
 _MAX_CLASSES: Final = 2
 """Device classes that are tried instead of another."""
 _MAX_USERS: Final = 3
@@ -115,7 +117,9 @@ def _recreated(claim: ResourceClaim, what: str, **fields: Any) -> Change:
         return replace_fields(one, spec=replace_fields(one.spec, devices=replace_fields(one.spec.devices, **fields)))
 
     edit = Edit(kind=_CLAIM, name=claim.name, namespace=claim.namespace, apply=changed, recreate=True)
-    return Change(title=f"recreate the device claim {claim.name}: {what}", edits=(edit,))
+    is_of_template = _POD_CLAIM in (claim.metadata.annotations or {})
+    note = "claims of other pods are made from the template as it is" if is_of_template else ""
+    return Change(title=f"recreate the device claim {claim.name}: {what}", edits=(edit,), note=note)
 
 
 def users_of(nodes: NodeColumns, claim: ResourceClaim) -> list[Pod]:

@@ -22,3 +22,11 @@ def test_of_more_devices_than_there_are_the_most_that_there_are_is_proposed(tmp_
     data = explained(objects, tmp_path, "asked", gates="")
     assert titles(data) == ["recreate the device claim asked: 2 devices of class gpu"]
     assert data["tried"] == []
+
+
+def test_of_a_claim_that_was_made_from_a_template_it_is_said_that_others_are_made_from_it(tmp_path: Path) -> None:
+    claim = device_claim("asked", count=2)
+    made = {**claim, "metadata": {**claim["metadata"], "annotations": {"resource.kubernetes.io/pod-claim-name": "gpu"}}}
+    objects = [node("n1"), CARDS, devices("n1", "gpu-0"), made, pod(**wants_devices("asked"))]
+    data = explained(objects, tmp_path, "asked", gates="")
+    assert data["remedies"][0]["notes"] == ["claims of other pods are made from the template as it is"]
