@@ -4,6 +4,8 @@ from filled_scheduler import scheduler_with
 
 from trio_sched.explanation.data import cause_text
 from trio_sched.explanation.explanation import explain
+from trio_sched.explanation.priorities import PriorityClass
+from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, owner_reference, pod
@@ -51,6 +53,19 @@ def test_the_cause_says_how_long_pods_that_may_be_evicted_take_to_end() -> None:
     usual = pod("usual", cpu="4", node_name="a")
     scheduler = scheduler_with([node("a", cpu="4")], [usual, asked])
     assert cause_text(explain(scheduler, asked)).endswith("evict default/usual on a, which may take 30 s to end")
+
+
+def test_a_pod_that_would_evict_another_of_its_controller_gains_nothing() -> None:
+    owner = owner_reference("ReplicaSet", "web-7f")
+    calm = pod("calm", cpu="4", node_name="a", owner=owner)
+    asked = pod("asked", cpu="4", owner=owner)
+    scheduler = scheduler_with([node("a", cpu="4")], [calm, asked])
+    scheduler.object_cache.add_kind("PriorityClass")
+    high = PriorityClass(metadata=ObjectMeta(name="high"), value=10)
+    scheduler.object_cache.put("PriorityClass", "high", "", high)
+    found = explain(scheduler, asked).remedies
+    assert not any("priority" in one.change.title for one in found.found)
+    assert "priority class high (10) (ReplicaSet web-7f makes a new one, then pending)" in found.tried
 
 
 def test_a_rollout_that_would_stop_is_no_first_choice() -> None:

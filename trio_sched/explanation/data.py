@@ -15,6 +15,7 @@ from trio_sched.engine.evaluation.pod_explanation import NodeScore, PodExplanati
 from trio_sched.explanation.analysis import Analysis, FailingClause
 from trio_sched.explanation.commands import ANY_CLUSTER, REPLACES_PODS, Kubectl, Workload, commands, manifest
 from trio_sched.explanation.explanation import Explanation, NodeAnswer, Waiting
+from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.patches import patch_of
 from trio_sched.explanation.remedies import Remedy
 from trio_sched.explanation.trial import EditedObject, Outcome
@@ -134,11 +135,18 @@ def _grace_seconds(pod: Pod) -> int:
 
 
 def _other_causes(analysis: Analysis, blocking: Sequence[FailingClause]) -> Iterator[str]:
-    """What keeps it from other nodes, the fewest requirements first; those that are given come last."""
+    """What keeps it from nodes where something of *blocking* is met, the fewest requirements first.
+
+    Requirements that are given come last, and only by themselves; those of a DaemonSet's pod for its node do not count.
+    """
+    owner, same = controller_of(analysis.pod), set(map(id, blocking))
+    is_of_daemon_set = owner is not None and owner.kind == "DaemonSet"
     others = [
         (clauses, count)
         for clauses, count in analysis.failing_sets()[:_MAX_CAUSES]
-        if len(clauses) <= max(len(blocking), _MAX_TOGETHER) and set(map(id, clauses)) != set(map(id, blocking))
+        if len(clauses) <= max(len(blocking), _MAX_TOGETHER)
+        and not same <= set(map(id, clauses))
+        and not (any(one.clause.is_given for one in clauses) and (len(clauses) > 1 or is_of_daemon_set))
     ]
     for clauses, count in others:
         yield f"; {count} more pass all but {' and '.join(one.title for one in clauses)}"

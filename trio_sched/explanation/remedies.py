@@ -169,7 +169,8 @@ class _Search:
                 return
             self._deleted.add(deleted)
         owner = controller_of(self.trial.pod)
-        if owner is not None and any(_is_deletion(one) and is_of(owner, one.old) for one in edited):
+        gone = [*(one.old for one in edited if _is_deletion(one)), *outcome.victims]
+        if owner is not None and any(is_of(owner, one) for one in gone):
             self.remedies.tried.append(f"{change.title} ({owner.kind} {owner.name} makes a new one, then pending)")
             return
         if change.series:
