@@ -38,6 +38,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 50, 100)  # as a scheduler sets them, so that it is the same before the first one
         gc.enable()
 
 

@@ -30,7 +30,7 @@ from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import call_hint, call_status_hook
 from trio_sched.engine.hooks.plugin_errors import PluginError
 from trio_sched.engine.queue.queueing_hints import build_hint_table
-from trio_sched.engine.registry.plugin_registry import PluginRegistry, points_of
+from trio_sched.engine.registry.plugin_registry import points_of
 from trio_sched.engine.registry.profile import Profile, build_profile
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
@@ -47,7 +47,7 @@ from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.fake_handle import FakeHandle
-from trio_sched.testing.given_plugins import Plugin, name_of, registry_of
+from trio_sched.testing.given_plugins import Plugin, name_of, registry_of, registry_with
 from trio_sched.testing.hook_limit import HookLimit
 
 
@@ -235,7 +235,7 @@ def make_profile(
     """
     handle = handle or FakeHandle()
     if plugins is None:
-        registry = PluginRegistry.discover()
+        registry = registry_with([])
         (resolved,) = resolve_profiles(load_configuration(None), KNOWN_PLUGINS)
     else:
         chosen = list(plugins)

@@ -1,3 +1,4 @@
+import functools
 import re
 from collections.abc import Hashable
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from trio_sched.plugin_api import (
 from trio_sched.testing import FakeHandle, make_profile, make_table, node, pod
 
 LOG: list[tuple[Any, ...]] = []
+CHOSEN: list[Any] = []
 
 
 class First(PluginBase):
@@ -138,6 +140,58 @@ def test_a_hook_gets_the_arguments_it_names_in_the_order_it_names_them() -> None
     view = nodes.node(1)
     assert profile.add_pod["First"].function(pod("p"), pod("q"), view, state) == "q comes"
     assert profile.remove_pod["First"].function(pod("p"), pod("q"), view, state) == "q leaves b"
+
+
+def test_what_a_hook_takes_is_seen_through_decorators_and_without_what_has_a_default() -> None:
+    def logged(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            return ("logged", function(*args))
+
+        return call
+
+    class Decorated(PluginBase):
+        @hookimpl
+        @logged
+        def reserve(self, node_name: str, state: int = 3) -> str:
+            return f"{node_name} {state}"
+
+        @hookimpl
+        @staticmethod
+        def unreserve(node_name: str) -> str:
+            return f"without {node_name}"
+
+    profile = make_profile([Decorated])
+    given = (pod("p"), "n", CycleState())
+    assert profile.reserve[0].function(*given) == ("logged", "n 3")
+    assert profile.unreserve[0].function(*given) == "without n"
+
+
+def test_a_method_that_was_replaced_is_the_one_that_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Replaced(PluginBase):
+        @hookimpl
+        def reserve(self, pod: Pod, node_name: str) -> str:
+            return f"{pod.name} on {node_name}"
+
+    given = (pod("p"), "n", CycleState())
+    assert make_profile([Replaced]).reserve[0].function(*given) == "p on n"
+    monkeypatch.setattr(Replaced, "reserve", hookimpl(lambda self, node_name: f"only {node_name}"))
+    assert make_profile([Replaced]).reserve[0].function(*given) == "only n"
+
+
+def test_a_function_that_an_instance_has_instead_of_its_class_is_called_and_its_arguments_are_checked() -> None:
+    class Chosen(PluginBase):
+        def __init__(self, args: None, handle: Handle) -> None:
+            self.reserve = CHOSEN[0]
+
+        @hookimpl
+        def reserve(self, pod: Pod) -> None: ...
+
+    CHOSEN[:] = [lambda node_name: f"chosen for {node_name}"]
+    assert make_profile([Chosen]).reserve[0].function(pod("p"), "n", CycleState()) == "chosen for n"
+    CHOSEN[:] = [lambda nodename: None]
+    with pytest.raises(BadPlugin, match="hook 'reserve' takes 'nodename'; what it can take: pod, node_name, state"):
+        make_profile([Chosen])
 
 
 def test_a_plugin_runs_only_where_the_profile_enables_it() -> None:

@@ -1,7 +1,6 @@
 """One profile: its plugins, and for each extension point the hooks to call, in order.
 
-pluggy finds the implementations and checks their signatures; what it found is frozen into plain tuples of bound hooks,
-because these are walked for every pod.
+What the plugins implement is frozen into plain tuples of bound hooks, because these are walked for every pod.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from types import CodeType
 from typing import Any
 
-import pluggy
 from attrs import define, field, fields
 
 from trio_sched.config.resolved_profile import ResolvedProfile
@@ -22,24 +20,15 @@ from trio_sched.engine.hooks.hook_failure import describe_error, place_in_plugin
 from trio_sched.engine.hooks.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.hooks.plugin_calls import call_sign
 from trio_sched.engine.hooks.plugin_errors import BadPlugin
+from trio_sched.engine.registry.hook_functions import hook_functions
 from trio_sched.engine.registry.plugin_args import plugin_args
 from trio_sched.engine.registry.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
-from trio_sched.plugin_api.extension_points import (
-    ASYNC_HOOKS,
-    FORMER_POINT_OF_HOOK,
-    HOOK_NAMES,
-    PROJECT,
-    ExtensionPoints,
-)
+from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, FORMER_POINT_OF_HOOK
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Domain, Input
-
-_HOOK_NAMES = frozenset(HOOK_NAMES)
-_OFFERED = {hook: list(inspect.signature(getattr(ExtensionPoints, hook)).parameters)[1:] for hook in HOOK_NAMES}
-"""The arguments of every hook."""
 
 
 @define(eq=False)
@@ -153,24 +142,6 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     )
 
 
-_SPECIFICATIONS = {
-    hook: pluggy.PluginManager(PROJECT).parse_hookspec_opts(ExtensionPoints, hook) for hook in HOOK_NAMES
-}
-
-
-class _PluginManager(pluggy.PluginManager):
-    """Looks for hooks only where their names are, instead of at every attribute of every plugin.
-
-    The tests of one plugin make thousands of profiles: the specifications are read once.
-    """
-
-    def parse_hookspec_opts(self, _module_or_class: object, name: str) -> pluggy.HookspecOpts | None:
-        return _SPECIFICATIONS.get(name)
-
-    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        return super().parse_hookimpl_opts(plugin, name) if name in _HOOK_NAMES else None
-
-
 def build_profile(
     resolved: ResolvedProfile,
     registry: PluginRegistry,
@@ -192,8 +163,7 @@ def build_profile(
     instances: dict[str, Any] = {}
     hooks: dict[str, set[str]] = {}
     sources: dict[str, str] = {}
-    manager = _PluginManager(PROJECT)
-    manager.add_hookspecs(ExtensionPoints)
+    functions: dict[tuple[str, str], HookFunction] = {}
     for plugin in names:
         plugin_class = registry.load(plugin)
         sources[plugin] = registry.source(plugin)
@@ -201,17 +171,16 @@ def build_profile(
         try:
             instance = plugin_class(args, handle_of(plugin))
             check_attributes(plugin, sources[plugin], instance)
+            hooks[plugin] = set(hooks_of(plugin_class))
+            for hook, function in hook_functions(plugin, sources[plugin], instance, hooks[plugin]).items():
+                functions[plugin, hook] = function
         except BadPlugin:
             raise
         except BaseException as exc:  # a plugin's constructor, or a property, may raise anything, SystemExit too
             raise_interrupt(exc)
             problem = f"initializing failed: {describe_error(exc)}{place_in_plugin(exc)}"
             raise BadPlugin(plugin, sources[plugin], problem) from exc
-        manager.register(instance, name=plugin)
         instances[plugin] = instance
-        hooks[plugin] = set(hooks_of(plugin_class))
-    manager.check_pending()
-    functions = _functions(manager)
     guards: dict[str, FailureGuard] = {}
     for plugin, instance in instances.items() if failure_guards is not None else ():
         assert failure_guards is not None
@@ -345,22 +314,3 @@ def _guard_hooks(
         kind = FilterHook if hook == "filter" else BoundHook
         bound = kind(guard.plugin, hook, function, source)
         functions[guard.plugin, hook] = guarded(bound, guard, has_normalize="normalize_score" in hooks)
-
-
-def _functions(manager: pluggy.PluginManager) -> dict[tuple[str, str], HookFunction]:
-    """(plugin, hook) → a callable that takes all of the hook's arguments by position."""
-    functions: dict[tuple[str, str], HookFunction] = {}
-    for hook, offered in _OFFERED.items():
-        for impl in getattr(manager.hook, hook).get_hookimpls():
-            functions[impl.plugin_name, hook] = _positional(impl.function, offered, list(impl.argnames))
-    return functions
-
-
-def _positional(function: HookFunction, offered: list[str], taken: list[str]) -> HookFunction:
-    if taken == offered:
-        return function
-    positions = [offered.index(argument) for argument in taken]
-    if positions == list(range(len(taken))):
-        count = len(taken)
-        return lambda *args: function(*args[:count])
-    return lambda *args: function(*[args[i] for i in positions])

@@ -6,7 +6,7 @@ what it would say in a cluster in which that is so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from attrs import frozen
@@ -16,6 +16,7 @@ from trio_sched.engine.evaluation.filtering import run_pre_filters
 from trio_sched.engine.evaluation.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import clone_state
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code
@@ -32,8 +33,8 @@ class _Case:
     """A cluster with a pod on a node, and the same without it."""
 
     pod: Pod
-    with_it: Cluster
-    without_it: Cluster
+    with_it: NodeColumns
+    without_it: NodeColumns
 
 
 def assumption_problems(subject: Subject) -> Iterator[str]:
@@ -54,13 +55,18 @@ def assumption_problems(subject: Subject) -> Iterator[str]:
 
 
 def _cases(subject: Subject) -> Iterator[_Case]:
-    cluster = subject.cluster
-    names = [node.name for node in cluster.nodes]
-    for one in [one for one in cluster.running if one.node_name in names][:_MAX_RUNNING]:
-        yield _Case(one, cluster, Cluster(cluster.nodes, tuple(pod for pod in cluster.running if pod is not one)))
+    nodes, running = subject.cluster.nodes, subject.cluster.running
+    names = [node.name for node in nodes]
+    as_it_is = _columns(nodes, running)  # made once: every pod asks about every case, and none of them writes
+    for one in [one for one in running if one.node_name in names][:_MAX_RUNNING]:
+        yield _Case(one, as_it_is, _columns(nodes, [pod for pod in running if pod is not one]))
     for i, one in enumerate([one for one in subject.pods if not one.node_name][:_MAX_NEW] if names else ()):
         placed = structs.replace(one, spec=structs.replace(one.spec, node_name=names[i % len(names)]))
-        yield _Case(placed, Cluster(cluster.nodes, (*cluster.running, placed)), cluster)
+        yield _Case(placed, _columns(nodes, (*running, placed)), as_it_is)
+
+
+def _columns(nodes: Iterable[Node], running: Iterable[Pod]) -> NodeColumns:
+    return NodeColumns(Cluster(tuple(nodes), tuple(running)).table())
 
 
 def _problem(trial: Trial, waiting: Pod, case: _Case, hook: str) -> str:
@@ -98,11 +104,11 @@ def _problem(trial: Trial, waiting: Pod, case: _Case, hook: str) -> str:
     )
 
 
-def _prepared(trial: Trial, waiting: Pod, cluster: Cluster) -> CycleState | None:
-    """What pre_filter has written in *cluster*; None if it ends the cycle, or names the nodes that count."""
+def _prepared(trial: Trial, waiting: Pod, columns: NodeColumns) -> CycleState | None:
+    """What pre_filter has written in the cluster of *columns*; None if it ends the cycle, or names nodes that count."""
     state = CycleState()
     trial.reset_random()
-    columns = NodeColumns(trial.show(cluster))
+    trial.handle.nodes = columns
     prepared = run_pre_filters(trial.profile.pre_filter, waiting, columns, state)
     return None if prepared.rejected is not None or prepared.node_names is not None else state
 
@@ -110,7 +116,7 @@ def _prepared(trial: Trial, waiting: Pod, cluster: Cluster) -> CycleState | None
 def _code(
     trial: Trial,
     waiting: Pod,
-    cluster: Cluster,
+    columns: NodeColumns,
     state: CycleState,
     name: str,
     assumed: Pod | None = None,
@@ -121,7 +127,6 @@ def _code(
     Raises:
         HookFailed: it failed, or the hook that is told of *assumed*.
     """
-    columns = NodeColumns(cluster.table())
     node = WhatIfNode(columns.names.index(name), name, state)
     filters = WhatIfFilters(trial.profile, waiting, state)
     if assumed is not None:
