@@ -89,6 +89,17 @@ def _all_gates() -> Mapping[str, Gate]:
     return {gate.name: gate for gate in map(_parse_gate, TABLE.splitlines())}
 
 
+@cache  # of each version, and the one before it or what a flag says
+def _defaults(version: Version, compatibility: Version) -> Mapping[str, bool | str]:
+    """Gate → whether it is on if nothing is said of it; or the name of the gate that it has become a part of."""
+    defaults: dict[str, bool | str] = {}
+    for name, gate in _all_gates().items():
+        stage = gate.at(version, compatibility)
+        is_merged = stage is not None and stage.stage is None and gate.part_of
+        defaults[name] = gate.part_of if is_merged else stage is not None and stage.default
+    return defaults
+
+
 def _parse_gate(line: str) -> Gate:
     line, _, part_of = line.partition(" = ")
     description, _, needs = line.partition(" < ")
@@ -146,11 +157,8 @@ class FeatureGates:
         """
         if name in self.overrides:
             return self.overrides[name]
-        gate = _all_gates()[name]
-        stage = gate.at(self.version, self.compatibility)
-        if stage is not None and stage.stage is None and gate.part_of:
-            return self.enabled(gate.part_of)
-        return stage is not None and stage.default
+        default = _defaults(self.version, self.compatibility)[name]
+        return self.enabled(default) if isinstance(default, str) else default
 
     @cached_property
     def behaviour(self) -> "Behaviour":

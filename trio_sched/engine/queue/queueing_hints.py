@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
+from weakref import WeakSet
 
 from attrs import define, field, frozen
 
@@ -45,6 +46,8 @@ _UNROLLED_WILDCARD = (
     Resource.RESOURCE_CLAIM,
     Resource.DEVICE_CLASS,
 )
+_right_methods: WeakSet[Callable[..., Any]] = WeakSet()
+"""The functions of methods that were found to be callable as hints: to read a signature takes long."""
 
 
 class QueueingStrategy(Enum):
@@ -236,6 +239,9 @@ def _bound_hint(plugin: str, hook: BoundHook | None, hint: HintFunction | Hint |
 
 def _wrong_signature(hint: HintFunction) -> str:
     """Why *hint* cannot be called as hints are; empty if it can, or if that is not known."""
+    method = hint.__func__ if inspect.ismethod(hint) else None
+    if method in _right_methods:
+        return ""
     try:
         signature = inspect.signature(hint)
     except (TypeError, ValueError):  # something that has none, or no function at all
@@ -249,6 +255,8 @@ def _wrong_signature(hint: HintFunction) -> str:
             f"the hint function {name}({taken}) cannot be called with the three arguments (pod, old, new): the pod "
             "that was rejected, and the object before and after its change"
         )
+    if inspect.isfunction(method):
+        _right_methods.add(method)
     return ""
 
 
