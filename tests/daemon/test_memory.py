@@ -12,10 +12,9 @@ from trio_sched.daemon import memory
 
 @pytest.fixture
 def collector() -> Iterator[None]:
-    """Puts the collector back as it was."""
+    """Puts the collector's thresholds back; what is frozen stays so, as after the start of any scheduler in a test."""
     before = gc.get_threshold()
     yield
-    gc.unfreeze()
     gc.set_threshold(*before)
 
 

@@ -320,6 +320,13 @@ def forget_log(caplog: pytest.LogCaptureFixture) -> None:
             handler.records.clear()
 
 
+@pytest.fixture(autouse=True)
+def _frozen_again() -> Iterator[None]:
+    """What other tests have left is not looked at again at each of their collections."""
+    yield
+    gc.freeze()
+
+
 def collect_all() -> None:
     """Collect also what is frozen: a scheduler's start freezes all that it finds, garbage of other tests as well."""
     gc.unfreeze()

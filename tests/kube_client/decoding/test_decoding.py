@@ -11,7 +11,7 @@ from trio_sched.kube_client.kinds import POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject
 
 ANY_KIND = Kind(group="example.dev", version="v1", plural="widgets", namespaced=True, type=AnyObject)
-TOO_DEEP = 1_000_000  # newer Pythons decode what their stack has room for
+TOO_DEEP = 300_000  # newer Pythons decode what their stack has room for
 """Deeper than any Python decodes."""
 
 

@@ -5,21 +5,24 @@ import sys
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 import numpy as np
 import trio
-from attrs import frozen
+from attrs import define
 
 from contrib.soak.census import attributes_of
 
 _LEAVES = (int, float, complex, type, types.ModuleType, types.CodeType, types.BuiltinFunctionType, np.dtype)
+_RUNNING = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType, types.FrameType)
+_CODE_NAMES = ("cr_code", "gi_code", "ag_code", "f_code")
 _MODULES_OF_OTHERS = ("trio_sched.simulator", "trio_sched.testing", "_pytest", "pytest", "pytest_trio", "hypothesis")
 _FILES_OF_OTHERS = ("/trio_sched/simulator/", "/trio_sched/testing/", "/tests/", "/_pytest/", "/pytest_trio/")
 
 
-@frozen
+@define(eq=False)  # not frozen, which would take three times as long to make, and there are a million
 class Held:
     """An object, and how it is reached: what holds it, what holds that, and so on."""
 
@@ -57,26 +60,34 @@ def reachable(roots: Mapping[str, object]) -> Iterator[Held]:
     What belongs to the simulator, to tests and to the test runner is not entered.
     """
     seen: dict[int, object] = {}  # keeps them alive, so that an id stays that of one object
-    waiting = deque(Held(value, name, None) for name, value in roots.items())
+    waiting: deque[Held] = deque()
+
+    def note(held: Held | None, names: Iterable[tuple[str, object]]) -> None:
+        for name, value in names:
+            if value is None or id(value) in seen or isinstance(value, _LEAVES) or _is_of_others(value):
+                continue
+            seen[id(value)] = value
+            waiting.append(Held(value, name, held))
+
+    note(None, roots.items())
     while waiting:
         held = waiting.popleft()
-        one = held.value
-        if one is None or isinstance(one, _LEAVES) or id(one) in seen or _is_of_others(one):
-            continue
-        seen[id(one)] = one
         yield held
-        waiting.extend(Held(value, name, held) for name, value in _referents(one))
+        note(held, _referents(held.value))
 
 
 def _is_of_others(one: object) -> bool:
     if isinstance(one, types.FunctionType):
         return one.__module__ is not None and one.__module__.startswith(_MODULES_OF_OTHERS)
-    code = getattr(one, "cr_code", None) or getattr(one, "ag_code", None) or getattr(one, "gi_code", None)
-    if code is None:
-        code = getattr(one, "f_code", None)
-    if isinstance(code, types.CodeType):
+    if isinstance(one, _RUNNING):
+        (code,) = (getattr(one, name) for name in _CODE_NAMES if hasattr(one, name))
         return any(folder in code.co_filename for folder in _FILES_OF_OTHERS)
-    return type(one).__module__.startswith(_MODULES_OF_OTHERS)
+    return _is_type_of_others(type(one))
+
+
+@cache
+def _is_type_of_others(kind: type[Any]) -> bool:
+    return kind.__module__.startswith(_MODULES_OF_OTHERS)
 
 
 def _referents(one: Any) -> Iterable[tuple[str, object]]:
@@ -100,7 +111,7 @@ def _referents(one: Any) -> Iterable[tuple[str, object]]:
         return [(".child_tasks", one.child_tasks), (".pending", one._pending_excs)]
     if isinstance(one, BaseException):
         return [*((name, getattr(one, name)) for name in ("args", "__cause__", "__context__", "__traceback__"))]
-    if isinstance(one, types.CoroutineType | types.GeneratorType | types.AsyncGeneratorType | types.FrameType):
+    if isinstance(one, _RUNNING):
         return [(f" in {_code_name(one)}", value) for value in gc.get_referents(one) if not _is_namespace(value)]
     names = {id(value): f".{name}" for name, value in attributes_of(one)}
     return [(names.get(id(value), f".<{type(one).__name__}>"), value) for value in gc.get_referents(one)]
@@ -118,7 +129,7 @@ def _is_namespace(value: object) -> bool:
 
 
 def _code_name(one: Any) -> str:
-    for attribute in ("cr_code", "gi_code", "ag_code", "f_code"):
+    for attribute in _CODE_NAMES:
         code = getattr(one, attribute, None)
         if code is not None:
             return str(code.co_qualname)
