@@ -51,7 +51,7 @@ def run(folder: Path, *arguments: str) -> str:
         check=True,
         text=True,
         cwd=ROOT,
-        env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
     return done.stdout
 
@@ -93,7 +93,8 @@ def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> N
     said = run(tmp_path, "trio_sched", "simulate", "-f", cluster, "--config", config, "--pods")
     assert re.search(r"fits +node-1 +Running", said)
     assert "0/1 nodes are available: 1 node(s) belonged to another team." in said
-    said = run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), *(str(tmp_path / test) for test in sorted(tests)))
+    of_pytest = ("-q", "-p", "trio_sched.pytest_plugin", "--rootdir", str(tmp_path))
+    said = run(tmp_path, "pytest", *of_pytest, *(str(tmp_path / test) for test in sorted(tests)))
     assert f"{2 + len(CHECKS)} passed" in said
 
 

@@ -54,12 +54,22 @@ def text_block(page: Path, start: str) -> str:
     return " ".join(found.split())
 
 
-@pytest.mark.parametrize(
-    "name", ["plugin_recipes", "test_a_plugin", "make_a_plugin_fast", "explain_what_your_plugin_asks_for"]
-)
-def test_the_tests_that_a_page_shows_pass(name: str, tmp_path: Path) -> None:
-    tests = paste(HOW_TO / f"{name}.md", tmp_path)
-    assert tests
+WITH_TESTS = ("plugin_recipes", "test_a_plugin", "make_a_plugin_fast", "explain_what_your_plugin_asks_for")
+
+
+def test_the_tests_that_pages_show_pass(tmp_path: Path) -> None:
+    """In one process: to start pytest takes longer than most of the tests."""
+    pages = {name: files_of(HOW_TO / f"{name}.md") for name in WITH_TESTS}
+    every_file = [file for files in pages.values() for file in files]
+    assert len(set(every_file)) == len(every_file)
+    tests = []
+    for name, files in pages.items():
+        found = paste(HOW_TO / f"{name}.md", tmp_path)
+        assert found, name
+        tests += found
+        imported = re.findall(r"^(?:from|import) (\w+)", "\n".join(files.values()), re.MULTILINE)
+        of_other_pages = {f"{module}.py" for module in imported} & (set(every_file) - set(files))
+        assert of_other_pages == set(), name
     said = run_tests(tmp_path, *tests)
     assert re.search(r"^\d+ passed in", said, re.MULTILINE), said
 
