@@ -1,5 +1,5 @@
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -18,10 +18,10 @@ ARGS: dict[str, Any] = {
     "timeZone": "Europe/Berlin",
 }
 HOUR = 3600.0
-"""The cluster begins on 2026-01-01 at 00:00 UTC, a Thursday, which is 01:00 in Berlin."""
 
 
-def cluster_of(nodes: int = 2, **more: Any) -> Any:
+def cluster_of(nodes: int = 2, hour: int = 0, **more: Any) -> Any:
+    """It begins on 2026-01-01, a Thursday, at *hour* UTC, which is an hour later in Berlin."""
     config = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -33,7 +33,8 @@ profiles:
         enabled: [{{name: PrioritySort}}, {{name: NodeResourcesFit}}, {{name: DefaultBinder}}, {{name: TimeWindows}}]
     pluginConfig: [{{name: TimeWindows, args: {json.dumps({**ARGS, **more})}}}]
 """
-    return virtual_cluster(nodes=nodes, config=config, plugins=[TimeWindows], kubelets=False)
+    begins = datetime(2026, 1, 1, hour, tzinfo=UTC)
+    return virtual_cluster(nodes=nodes, config=config, plugins=[TimeWindows], kubelets=False, begins=begins)
 
 
 test_conformance = conformance_test(
@@ -44,7 +45,7 @@ test_conformance = conformance_test(
 
 
 def hours_of(cluster: Any, name: str) -> float:
-    """When the pod was bound, in hours from the beginning of the cluster."""
+    """When the pod was bound, in hours from midnight UTC."""
     (condition,) = [one for one in cluster.pod(name).status.conditions if one.type == "PodScheduled"]
     bound = datetime.fromisoformat(condition.last_transition_time)
     return (bound - datetime.fromisoformat("2026-01-01T00:00:00+00:00")).total_seconds() / HOUR
@@ -61,21 +62,19 @@ def test_the_reason_names_the_moment() -> None:
 
 
 async def test_pods_start_when_the_window_opens_and_others_at_once() -> None:
-    async with cluster_of() as cluster:
-        await trio.sleep(10 * HOUR)
+    async with cluster_of(hour=19) as cluster:
         await cluster.create(pod("waits", labels=BATCH))
         await cluster.create(pod("free"))
         await trio.sleep(60)
         cluster.assert_pending("waits", plugin="TimeWindows")
         cluster.assert_event("WaitingForWindow", about="waits", message="until 22:00 Europe/Berlin")
         cluster.assert_scheduled("free")
-        await trio.sleep(12 * HOUR)
+        await trio.sleep(3 * HOUR)
         assert 21.0 <= hours_of(cluster, "waits") < 21.01  # 22:00 in Berlin
 
 
 async def test_a_deadline_and_a_pods_own_windows_count_before_the_arguments() -> None:
-    async with cluster_of() as cluster:
-        await trio.sleep(10 * HOUR)
+    async with cluster_of(hour=10) as cluster:
         await cluster.create(pod("soon", labels=BATCH, annotations={START_BY: "2026-01-01T12:00:00Z"}))
         await cluster.create(pod("own", annotations={WINDOWS: "Thu 17:00-18:00 America/New_York"}))
         await cluster.create(pod("past", labels=BATCH, annotations={START_BY: "2025-01-01T12:00:00Z"}))
@@ -86,16 +85,14 @@ async def test_a_deadline_and_a_pods_own_windows_count_before_the_arguments() ->
 
 
 async def test_the_longest_delay_holds_without_annotation() -> None:
-    async with cluster_of(maxDelay="3h") as cluster:
-        await trio.sleep(10 * HOUR)
+    async with cluster_of(hour=10, maxDelay="3h") as cluster:
         await cluster.create(pod("p", labels=BATCH))
         await trio.sleep(4 * HOUR)
         assert 13.0 <= hours_of(cluster, "p") < 13.01
 
 
 async def test_bad_annotations_are_named_and_ignored() -> None:
-    async with cluster_of() as cluster:
-        await trio.sleep(10 * HOUR)
+    async with cluster_of(hour=19) as cluster:
         await cluster.create(pod("free", annotations={WINDOWS: "22-6"}))
         await cluster.create(pod("batch", labels=BATCH, annotations={WINDOWS: "x" * 5000, START_BY: "tomorrow"}))
         await trio.sleep(60)
@@ -103,13 +100,12 @@ async def test_bad_annotations_are_named_and_ignored() -> None:
         cluster.assert_pending("batch")
         cluster.assert_event("BadAnnotation", about="free", message="write it like 'Mon-Fri 22:00-06:00 Europe/Berlin'")
         cluster.assert_event("BadAnnotation", about="batch", message="write it like 2026-03-01T06:00:00Z")
-        await trio.sleep(12 * HOUR)
+        await trio.sleep(3 * HOUR)
         assert 21.0 <= hours_of(cluster, "batch") < 21.01
 
 
 async def test_an_annotation_that_is_mended_counts_at_once() -> None:
-    async with cluster_of() as cluster:
-        await trio.sleep(10 * HOUR)
+    async with cluster_of(hour=10) as cluster:
         made = await cluster.create(pod("p", labels=BATCH))
         await trio.sleep(60)
         await cluster.patch(made, {"metadata": {"annotations": {WINDOWS: "daily 00:00-24:00"}}})
@@ -117,9 +113,9 @@ async def test_an_annotation_that_is_mended_counts_at_once() -> None:
 
 
 async def test_a_pod_that_found_no_room_waits_for_the_next_window() -> None:
-    async with cluster_of(nodes=0) as cluster:
+    async with cluster_of(nodes=0, hour=4) as cluster:
         await cluster.create(pod("p", labels=BATCH))
-        await trio.sleep(8 * HOUR)
+        await trio.sleep(4 * HOUR)
         await cluster.create(node("late"))  # at 09:00 in Berlin
         await trio.sleep(HOUR)
         cluster.assert_pending("p")
@@ -128,13 +124,12 @@ async def test_a_pod_that_found_no_room_waits_for_the_next_window() -> None:
 
 
 async def test_a_restart_in_between_loses_nothing() -> None:
-    async with cluster_of() as cluster:
-        await trio.sleep(10 * HOUR)
+    async with cluster_of(hour=18) as cluster:
         await cluster.create(pod("p", labels=BATCH))
         await trio.sleep(HOUR)
         await cluster.stop_scheduler(drain_seconds=0)
         await cluster.start_scheduler()
-        await trio.sleep(11 * HOUR)
+        await trio.sleep(3 * HOUR)
         assert 21.0 <= hours_of(cluster, "p") < 21.01
 
 
