@@ -57,12 +57,12 @@ spec:
 
 
 def installed() -> list[str]:
-    """kubectl, and the oldest and the newest of other versions that some distributions install beside it."""
+    """kubectl; where a distribution has many versions, of which it calls one, the oldest and the newest of them."""
     if KUBECTL is None:
         return []
     beside = Path(KUBECTL).resolve().parent.glob("kubectl.1.[0-9][0-9]")
     versions = sorted(path for path in beside if int(path.suffix[1:]) >= OLDEST)
-    return [KUBECTL, *map(str, [versions[0], versions[-1]] if len(versions) > 1 else versions)]
+    return [str(versions[0]), str(versions[-1])] if len(versions) > 1 else [KUBECTL]
 
 
 @pytest.fixture(params=installed(), ids=lambda path: Path(path).name)
