@@ -7,6 +7,7 @@ import gc
 import logging
 import resource
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,7 +48,7 @@ async def free_memory(*forget: Callable[[], None]) -> NoReturn:
     Args:
         forget: each drops what may hold objects that are gone.
     """
-    trim = Trim(_function("malloc_trim"), _resident_bytes)
+    trim = _trim_of_process()
     while True:
         await trio.sleep(FREE_MEMORY_SECONDS)
         for one in forget:
@@ -87,6 +88,12 @@ class Trim:
         is_gain = before - self._resident_after >= WORTH_TRIMMING_BYTES
         self._pause = 1 if is_gain else min(2 * self._pause, MAX_TRIM_PAUSE)
         self._looks = 0
+
+
+@cache
+def _trim_of_process() -> Trim:
+    """For all schedulers that run in this process, one after the other or together: its memory is one."""
+    return Trim(_function("malloc_trim"), _resident_bytes)
 
 
 def _resident_bytes() -> int:

@@ -64,12 +64,15 @@ class SharedValues(Generic[V]):
         self._newer_bytes += len(key)
         return shared
 
-    def forget_unused(self, used_part: Callable[[V], object] = lambda value: value) -> None:
-        """Forget the values of which nothing else refers to the *used_part* any more."""
+    def forget_unused(self, used_part: Callable[[V], object] | None = None) -> None:
+        """Forget the values of which nothing else refers to the *used_part*, or to themselves, any more."""
         self._older = {key: value for key, value in self._older.items() if key not in self.newer}
         for values in (self._older, self.newer):
             # One reference is the table's, one that of the call; a text that is its own key has two more.
-            unused = [key for key in values if getrefcount(used_part(values[key])) <= (4 if values[key] is key else 2)]
+            if used_part is None:
+                unused = [key for key in values if getrefcount(values[key]) <= (4 if values[key] is key else 2)]
+            else:
+                unused = [key for key in values if getrefcount(used_part(values[key])) <= 2]
             for key in unused:
                 del values[key]
         self._newer_bytes = sum(map(len, self.newer))

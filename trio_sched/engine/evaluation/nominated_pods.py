@@ -31,17 +31,14 @@ class NominatedRows:
     """
 
     table: NodeTable
-    _copy: NodeTable = field(init=False)
+    _copy: NodeTable | None = field(default=None, init=False)
     _membership: int = -1
     _position_of: dict[str, int] = field(factory=dict)
     _seen: dict[str, _Seen] = field(factory=dict)
 
-    def __attrs_post_init__(self) -> None:
-        self._copy = self.table.copy_of_rows([])
-
     def clear(self) -> None:
         """Start over."""
-        self._copy = self.table.copy_of_rows([])
+        self._copy = None
         self._position_of.clear()
         self._seen.clear()
         self._membership = self.table.membership_generation
@@ -51,6 +48,8 @@ class NominatedRows:
         table, views = self.table, self.table.views
         if self._membership != table.membership_generation or len(self._position_of) > 2 * len(nominated) + 64:
             self.clear()
+        if self._copy is None:
+            self._copy = table.copy_of_rows([])
         positions: list[int] = []
         pods_seen, node_seen = views.pods_generation, views.node_generation
         for name in names:
