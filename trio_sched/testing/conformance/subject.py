@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -100,6 +101,11 @@ class Subject:
         """Whether there is only the one instance that the author has made, so that none can be made again."""
         return is_instance(self.given)
 
+    @cached_property
+    def _columns(self) -> NodeColumns:
+        """What the handles of new instances show: one for all, as none of them may write to it."""
+        return NodeColumns(self.cluster.table())
+
     def fresh(self) -> Trial:
         """A new instance with a copy of the handle; or the given instance, with the handle itself.
 
@@ -109,7 +115,7 @@ class Subject:
         handle = self.handle if self.is_instance else copy_of(self.handle)
         args = {} if self.args is None else {self.name: self.args}
         trial = Trial(make_profile([self.given], args=args, handle=handle), handle)
-        trial.show(self.cluster)
+        handle.nodes = self._columns
         if self.prepare is not None:
             self.prepare(trial.plugin)
         trial.reset_random()
