@@ -187,10 +187,13 @@ def test_a_function_that_an_instance_has_instead_of_its_class_is_called_and_its_
         @hookimpl
         def reserve(self, pod: Pod) -> None: ...
 
-    CHOSEN[:] = [lambda node_name: f"chosen for {node_name}"]
+    CHOSEN[:] = [hookimpl(lambda node_name: f"chosen for {node_name}")]
     assert make_profile([Chosen]).reserve[0].function(pod("p"), "n", CycleState()) == "chosen for n"
-    CHOSEN[:] = [lambda nodename: None]
-    with pytest.raises(BadPlugin, match="hook 'reserve' takes 'nodename'; what it can take: pod, node_name, state"):
+    CHOSEN[:] = [hookimpl(lambda nodename: None)]
+    with pytest.raises(BadPlugin, match=r"nodename.* are declared in the hookimpl but can not be found"):
+        make_profile([Chosen])
+    CHOSEN[:] = [lambda node_name: None]
+    with pytest.raises(BadPlugin, match="hook 'reserve' is not marked with hookimpl where the instance has it"):
         make_profile([Chosen])
 
 

@@ -1,6 +1,6 @@
 """One profile: its plugins, and for each extension point the hooks to call, in order.
 
-What the plugins implement is frozen into plain tuples of bound hooks, because these are walked for every pod.
+What pluggy finds in the plugins is frozen into plain tuples of bound hooks, because these are walked for every pod.
 """
 
 from __future__ import annotations
