@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from trio_sched.daemon.recording.decision_recorder import CannotRecord, DecisionRecorder
+from trio_sched.daemon.recording.decision_recorder import ENCODED_AT_ONCE, CannotRecord, DecisionRecorder
 from trio_sched.daemon.recording.notes import Batch, SegmentBegins
-from trio_sched.daemon.recording.recording_thread import PART, RecordingThread
+from trio_sched.daemon.recording.recording_thread import RecordingThread
 from trio_sched.objects.changes import Change, Changes, Listed
 from trio_sched.recording.folder import RecordingFolder, RecordingReader, segment_paths
 from trio_sched.recording.recording_settings import RecordingSettings
@@ -128,9 +128,9 @@ async def test_what_waits_for_the_thread_is_bounded_in_bytes(tmp_path: Path, mon
     monkeypatch.setattr("trio_sched.daemon.recording.decision_recorder.MAX_NOTED_BYTES", 100)
     slow = recorder(tmp_path)
     with slow.running():
-        for number in range(200):
+        for number in range(2 * ENCODED_AT_ONCE):
             slow.note(Forgotten(float(number), "uid"))
-    assert slow.left_out == 200 - PART
+    assert slow.left_out == ENCODED_AT_ONCE
     assert slow.waiting_bytes == 0  # what was left out does not count as waiting for ever
 
 
