@@ -56,14 +56,16 @@ def cron_job(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def is_settled(store: ObjectStore) -> bool:
-    """Whether the pods that can be created are there, and events say why the others are not."""
+    """Whether the pods that can be created are there and counted, and events say why the others are not."""
     pods = {one.fields["metadata"]["namespace"] for one in store.collection("pods").in_order()}
     refused = {
         one.fields["metadata"]["namespace"]
         for one in store.collection("events").in_order()
         if one.fields["reason"] == "FailedCreate"
     }
-    return pods == {"shop", "tight"} and refused == {"tight", "full"}
+    (big,) = [one for one in store.collection("deployments.apps").in_order() if one.fields["metadata"]["name"] == "big"]
+    is_counted = (big.fields.get("status") or {}).get("replicas") == 1
+    return is_counted and pods == {"shop", "tight"} and refused == {"tight", "full"}
 
 
 @pytest.fixture(scope="module")
