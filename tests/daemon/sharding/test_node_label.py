@@ -246,5 +246,5 @@ async def test_a_replica_that_goes_by_names_waits_until_those_by_label_have_ende
 def test_what_a_lease_says_of_label_shards_and_groups_is_read_again() -> None:
     for written in (Holder(4, True, POOL), Holder(256, False, ""), Holder(1, True, ""), Holder(2, False, "zone")):
         assert read_holder(written.name) == written
-    for text in ("", "kube-scheduler_uid", "shards-of-", "shards-of-1000", "shards-of-x"):
+    for text in ("", "kube-scheduler_uid", "shards-of-", "shards-of-0", "shards-of-1000", "shards-of-x"):
         assert read_holder(text) is None

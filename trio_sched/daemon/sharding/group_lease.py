@@ -34,7 +34,7 @@ FENCE_BEFORE: Final = "trio-sched.dev/fence-before"
 _HOLDER: Final = "shards-of-"
 _WITH_GROUPS: Final = "-with-groups"
 _BY: Final = "-by-"
-_READ_HOLDER: Final = re.compile(f"{_HOLDER}([0-9]{{1,3}})({_WITH_GROUPS})?(?:{_BY}(.+))?").fullmatch
+_READ_HOLDER: Final = re.compile(f"{_HOLDER}([1-9][0-9]{{0,2}})({_WITH_GROUPS})?(?:{_BY}(.+))?").fullmatch
 _MAX_REPLICAS: Final = 1000
 _read_replicas: Final = msgspec.json.Decoder(dict[str, int]).decode
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from attrs import define, field
 
 from trio_sched.engine.sharding.ownership import shard_of, shard_of_value
+from trio_sched.engine.sharding.pod_scope import required_label
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeView
@@ -81,7 +82,7 @@ class LabelledNodes:
 
     def wanted_by(self, pod: Pod) -> int | None:
         """The shard of the only nodes that *pod* may run on; None if it does not select any by the label."""
-        value = (pod.spec.node_selector or {}).get(self.label, "") or _required_value(pod, self.label)
+        value = required_label(pod, self.label)
         return shard_of_value(value, self.shards) if value else None
 
     # --- changes ----------------------------------------------------------------------------------------------------
@@ -174,15 +175,3 @@ class LabelledNodes:
 
     def _renew_column(self) -> None:
         self.column = lambda node: self.code(node.name)
-
-
-def _required_value(pod: Pod, label: str) -> str:
-    """The only value of *label* that the required node affinity of *pod* allows; empty: it allows others."""
-    affinity = pod.spec.affinity
-    node_affinity = None if affinity is None else affinity.node_affinity
-    required = None if node_affinity is None else node_affinity.required_during_scheduling_ignored_during_execution
-    terms = () if required is None else required.node_selector_terms or ()
-    for one in (terms[0].match_expressions or ()) if len(terms) == 1 else ():
-        if one.key == label and one.operator == "In" and len(one.values or ()) == 1:
-            return (one.values or ("",))[0]
-    return ""

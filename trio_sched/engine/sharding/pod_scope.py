@@ -7,6 +7,7 @@ from enum import Enum
 
 from trio_sched.engine.sharding.repelling_terms import RepellingTerms
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.selector import NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.objects.storage.volume import Volume
 from trio_sched.snapshot.labels.affinity_terms import affinity_terms
 
@@ -43,14 +44,28 @@ def pinned_node(pod: Pod) -> str:
 
     The pods of a DaemonSet are pinned so.
     """
+    term = _only_term(pod)
+    return "" if term is None else _only_value(term.match_fields, "metadata.name")
+
+
+def required_label(pod: Pod, label: str) -> str:
+    """The only value of *label* that nodes may have for *pod*, as its own fields say; empty: there may be others."""
+    value, term = (pod.spec.node_selector or {}).get(label, ""), _only_term(pod)
+    return value if value or term is None else _only_value(term.match_expressions, label)
+
+
+def _only_term(pod: Pod) -> NodeSelectorTerm | None:
+    """The term of the required node affinity of *pod*, if there is just one."""
     affinity = pod.spec.affinity
     node_affinity = None if affinity is None else affinity.node_affinity
     required = None if node_affinity is None else node_affinity.required_during_scheduling_ignored_during_execution
     terms = () if required is None else required.node_selector_terms or ()
-    if len(terms) != 1:
-        return ""
-    for one in terms[0].match_fields or ():
-        if one.key == "metadata.name" and one.operator == "In" and len(one.values or ()) == 1:
+    return terms[0] if len(terms) == 1 else None
+
+
+def _only_value(requirements: tuple[NodeSelectorRequirement, ...] | None, key: str) -> str:
+    for one in requirements or ():
+        if one.key == key and one.operator == "In" and len(one.values or ()) == 1:
             return (one.values or ("",))[0]
     return ""
 
