@@ -14,7 +14,6 @@ from holders import reachable, scheduler_roots
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon import supervisor
 from trio_sched.daemon.watching.watched_kinds import KINDS, WATCHED_ANYWAY
 from trio_sched.objects.pod_groups.workload import DeploymentSpec, JobSpec, LabelSelectorSpec
 from trio_sched.plugin_api import ConfigMap, CustomResource, DaemonSet, Deployment, Job, Pod, hookimpl
@@ -321,20 +320,17 @@ def forget_log(caplog: pytest.LogCaptureFixture) -> None:
             handler.records.clear()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _others_are_frozen() -> Iterator[None]:
-    """Collect the garbage of other tests, which schedulers have frozen; what stays is not looked at again and again."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
+@pytest.fixture(autouse=True)
+def _frozen_again() -> Iterator[None]:
+    """What other tests have left is not looked at again at each of their collections."""
     yield
     gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def _nothing_else_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a scheduler freezes at its start could not be collected without looking at everything."""
-    monkeypatch.setattr(supervisor, "freeze_garbage_collector", lambda: None)
+def collect_all() -> None:
+    """Collect also what is frozen: a scheduler's start freezes all that it finds, garbage of other tests as well."""
+    gc.unfreeze()
+    gc.collect()
 
 
 @contextmanager
@@ -375,7 +371,7 @@ def test_every_kind_that_is_watched_is_among_the_objects() -> None:
 async def test_nothing_is_kept_of_objects_that_are_gone(
     nodes_first: bool, pause_seconds: float, version: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gc.collect()  # the garbage of other tests would share our labels
+    collect_all()  # the garbage of other tests would share our labels
     slow = KubeletPace(stop_seconds=1000)  # the grace period of a pod tells how long it stays
     is_new = version == "1.37"
     async with virtual_cluster(
@@ -404,12 +400,12 @@ async def test_nothing_is_kept_of_objects_that_are_gone(
         forget_log(caplog)  # an event about an object in a namespace that is gone already is refused
         # Small garbage may wait for the collector, which runs when it will: also that of the signatures, which the
         # young generations alone do not find once the others were collected.
-        gc.collect()
+        collect_all()
         await trio.sleep(15 * 60)
         small: list[str] = []
         for _ in range(5):  # what refers to a part in one round may be garbage in the next
             forget_log(caplog)  # of what was logged since
-            gc.collect()
+            collect_all()
             await trio.sleep(3 * 60)  # what is shared by nobody any more is looked for once a minute
             small = [one for one in held(scheduler_roots()) if not BOUNDED.search(one)]
             if not small:
