@@ -15,7 +15,8 @@ from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.pod_groups.group_steps import in_order
 from trio_sched.engine.pod_groups.pod_group_cycle import PodGroupCycle
 from trio_sched.engine.pod_groups.pod_group_results import GroupResult, PodResult
-from trio_sched.engine.queue.pre_enqueue import PreEnqueue, QueueCounters
+from trio_sched.engine.queue.pre_enqueue import PreEnqueue
+from trio_sched.engine.queue.queue_counters import QueueCounters
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.scheduling_queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler

@@ -23,21 +23,13 @@ from trio_sched.objects.amounts.quantity import NANO, Quantity, parse_nano, to_m
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.node_amounts import node_amounts
+from trio_sched.objects.node_pools import pool_of
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import nano_requests
 from trio_sched.objects.storage.storage import CSINode
 from trio_sched.plugin_api.clauses import Change, Edit
 from trio_sched.snapshot.node_columns import NodeView
 
-_POOL_LABELS: Final = (
-    "trio-sched.dev/pool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "karpenter.sh/nodepool",
-    "kubernetes.azure.com/agentpool",
-    "node.kubernetes.io/instance-type",
-)
-"""The labels by which providers tell pools apart, the first that a node has counts."""
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
 _OF_CONTROLLERS: Final = "node.kubernetes.io/"
@@ -76,23 +68,6 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
             return
         larger = (_larger(analysis.nodes.node(positions[0]), trial) for _pool, positions in common)
         yield from islice((one for one in larger if one is not None and trial.would_help(one)), 1)
-
-
-def pool_name(node: Node) -> str | None:
-    """The name of the pool of *node*, as its provider labels it; None if it has no such label."""
-    labels = node.labels
-    if labels.keys().isdisjoint(_POOL_LABELS):  # of most clusters' nodes all or none have one
-        return None
-    return next(labels[key] for key in _POOL_LABELS if key in labels)
-
-
-def pool_of(node: Node) -> Hashable:
-    """What the nodes of a pool have in common: its name, or without one all that a scheduler looks at."""
-    name = pool_name(node)
-    if name is not None:
-        return name
-    labels = frozenset([one for one in node.labels.items() if one[0] != _HOSTNAME and one[1] != node.name])
-    return frozenset((node.status.allocatable or {}).items()), labels, node.spec.taints
 
 
 def _with_siblings(

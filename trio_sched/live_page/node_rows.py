@@ -9,10 +9,10 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
-from trio_sched.explanation.new_nodes import pool_name
 from trio_sched.live_page.device_shares import NOT_OFFERED, DeviceShares
 from trio_sched.live_page.names import OTHERS, GrowingNames
 from trio_sched.objects.node import Node
+from trio_sched.objects.node_pools import pool_name
 from trio_sched.objects.pod_requests import is_extended
 from trio_sched.snapshot.arrays import Int64Array
 from trio_sched.snapshot.node_table import NodeTable

@@ -6,9 +6,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from trio_sched.explanation.new_nodes import pool_name
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
+from trio_sched.objects.node_pools import pool_name
 from trio_sched.objects.pod_requests import ResourceAmounts, is_extended
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"

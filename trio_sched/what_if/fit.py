@@ -16,8 +16,8 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import explain
-from trio_sched.explanation.new_nodes import pool_name
 from trio_sched.kube_client.kinds import POD_KIND
+from trio_sched.objects.node_pools import pool_name
 from trio_sched.objects.pod import Pod
 from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot, assembled, fill, objects_of_store
 from trio_sched.simulation.node_usage import ZONE_LABEL

@@ -10,8 +10,8 @@ import msgspec
 from attrs import frozen
 
 from trio_sched.errors import TrioSchedError, nearest_name
-from trio_sched.explanation.new_nodes import pool_name, pool_of
 from trio_sched.objects.node import Node
+from trio_sched.objects.node_pools import pool_name, pool_of
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulator import populate
 from trio_sched.simulator.manifests.manifests import Manifest

@@ -19,7 +19,7 @@ from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFail
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError
-from trio_sched.explanation.new_nodes import pool_name
+from trio_sched.objects.node_pools import pool_name
 from trio_sched.objects.pod import Pod
 from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot, assembled, fill
 from trio_sched.simulation.report.sections import Section

@@ -2,7 +2,8 @@ from typing import Any
 
 from trio_sched.engine.hooks.bound_hooks import BoundHook
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
-from trio_sched.engine.queue.pre_enqueue import PreEnqueue, ProfileQueueing, QueueCounters
+from trio_sched.engine.queue.pre_enqueue import PreEnqueue, ProfileQueueing
+from trio_sched.engine.queue.queue_counters import QueueCounters
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import HintTable
 from trio_sched.plugin_api import Code, Pod, Status, unschedulable

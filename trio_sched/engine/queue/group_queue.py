@@ -156,7 +156,7 @@ class GroupQueue(SchedulingQueue):
         info = group.pending.pop(pod.key, None)
         if info is not None:
             del self.pending[pod.key]
-            self._count(info, -1)
+            self.counters.count_rejectors(info, -1)
         was_queued = group.members.pop(pod.key, None) is not None
         if was_queued:
             self._judge_rest(group)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from attrs import define, field, frozen
@@ -13,6 +12,7 @@ from trio_sched.engine.hooks.measurements import Measurements
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
 from trio_sched.engine.hooks.plugin_failures import PluginFailures
 from trio_sched.engine.hooks.status_labels import SUCCESS
+from trio_sched.engine.queue.queue_counters import QueueCounters
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import HintTable
 
@@ -23,29 +23,6 @@ class ProfileQueueing:
 
     pre_enqueue: Sequence[BoundHook]
     hints: HintTable
-
-
-@define(eq=False)
-class QueueCounters:
-    """What the queue has counted."""
-
-    incoming: Counter[tuple[str, str]] = field(factory=Counter)
-    """(queue, event) → pods that entered."""
-    incoming_members: Counter[tuple[str, str]] = field(factory=Counter)
-    """Those of *incoming* that entered as part of a group, from 1.37 on."""
-    incoming_groups: Counter[tuple[str, str]] = field(factory=Counter)
-    """(queue, event) → groups that entered, from 1.37 on."""
-    unschedulable: Counter[tuple[str, str]] = field(factory=Counter)
-    """(plugin, profile) → pods that it keeps from being scheduled."""
-    flushed: int = 0
-    """Pods that have waited for an event too long, and were moved without one."""
-    scheduled_after_flush: int = 0
-    """Pods that were bound after no event had moved them: their plugins' hints miss something."""
-
-    def reset_incoming(self) -> None:
-        """Forget what has entered."""
-        for counted in (self.incoming, self.incoming_members, self.incoming_groups):
-            counted.clear()
 
 
 @define(eq=False)
@@ -79,7 +56,7 @@ class PreEnqueue:
             if measured is not None:
                 measured.observe("PreEnqueue", status.code.label, self.measurements.clock() - began)
             if hook.plugin not in info.rejectors:
-                self.counters.unschedulable[hook.plugin, info.pod.scheduler_name] += 1
+                self.counters.count_rejector(hook.plugin, info, 1)
             info.unschedulable_plugins.add(hook.plugin)
             info.gating_plugin, info.gating_message = hook.plugin, status.message
             return False

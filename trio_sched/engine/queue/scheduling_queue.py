@@ -37,7 +37,8 @@ from trio_sched.engine.queue.event_candidates import not_ruled_out
 from trio_sched.engine.queue.in_flight import InFlight, InFlightEvent
 from trio_sched.engine.queue.nominator import Nominator
 from trio_sched.engine.queue.pod_heap import PodHeap
-from trio_sched.engine.queue.pre_enqueue import PreEnqueue, ProfileQueueing, QueueCounters
+from trio_sched.engine.queue.pre_enqueue import PreEnqueue, ProfileQueueing
+from trio_sched.engine.queue.queue_counters import QueueCounters
 from trio_sched.engine.queue.queue_sort import QueueSort
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.queue.queueing_hints import IsRefused, QueueingStrategy, build_hint_table
@@ -296,11 +297,11 @@ class SchedulingQueue:
             info = heap.remove(key)
             if info is not None:
                 if self.uncounts_deleted:
-                    self._count(info, -1)
+                    self.counters.count_rejectors(info, -1)
                 return
         info = self.unschedulable.remove(key)
         if info is not None:
-            self._count(info, -1)
+            self.counters.count_rejectors(info, -1)
 
     def pod_group_added(self, key: str, *, now: float) -> None:
         """The group called *key* is there; pods do not wait for it here, see `GroupQueue`."""
@@ -350,7 +351,7 @@ class SchedulingQueue:
         self.in_flight.start(uid, info.key)
         self.popped[uid] = info
         self.scheduling_cycle += 1
-        self._count(info, -1)
+        self.counters.count_rejectors(info, -1)
         return True
 
     def put_aside(self, info: QueuedPodInfo) -> None:
@@ -358,7 +359,7 @@ class SchedulingQueue:
         self.done(info.uid)
         self.popped.pop(info.uid, None)
         info.attempts -= 1
-        self._count(info, 1)
+        self.counters.count_rejectors(info, 1)
         self.set_aside.push(info)
 
     def pop_set_aside(self) -> QueuedPodInfo | None:
@@ -393,7 +394,7 @@ class SchedulingQueue:
             info.timestamp = now
             info.backoff_expiry = None
             info.was_flushed = False
-            self._count(info, 1)
+            self.counters.count_rejectors(info, 1)
             self._requeue(info, self._determine_hint_for_in_flight_pod(info), SCHEDULE_ATTEMPT_FAILURE, now)
         finally:
             self.in_flight.done(info.uid)
@@ -644,7 +645,3 @@ class SchedulingQueue:
 
     def _replace_sort_keys(self, error: BaseException, infos: Iterable[QueuedPodInfo]) -> None:
         self._order().replace_keys(error, infos)
-
-    def _count(self, info: QueuedPodInfo, change: int) -> None:
-        for plugin in info.rejectors:
-            self.counters.unschedulable[plugin, info.pod.scheduler_name] += change
