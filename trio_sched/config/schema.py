@@ -139,9 +139,6 @@ class Sharding:
     """The label whose value says which shard a node belongs to; empty, and for nodes without it: its name does."""
 
 
-MAX_SHARDS: Final = 256
-
-
 @frozen(kw_only=True)
 class SchedulerConfig:
     """``KubeSchedulerConfiguration``, completed."""

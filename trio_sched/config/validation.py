@@ -9,7 +9,6 @@ from trio_sched.config.known_plugins import REMOVED_PLUGINS
 from trio_sched.config.plugin_arguments.table import argument_problems, internal_arguments
 from trio_sched.config.problems import duplicate, invalid, invalid_name, required
 from trio_sched.config.schema import (
-    MAX_SHARDS,
     ClientConnection,
     Extender,
     LeaderElection,
@@ -26,6 +25,8 @@ from trio_sched.go.durations import format_duration
 from trio_sched.objects.names import is_extended_resource, label_key_problems
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 
+MAX_SHARDS: Final = 256
+"""The most that ``sharding.shards`` may say."""
 _REMOVED: Final = (
     f'was invalid in version "{API_VERSION.rpartition("/")[2]}" (KubeSchedulerConfiguration is version "{API_VERSION}")'
 )

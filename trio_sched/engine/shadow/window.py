@@ -15,7 +15,8 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import Watched
 
 WINDOW_SECONDS: Final = 2.0
-"""How long after a decision a change can have crossed it: what a binding or the patch of a status takes."""
+"""So long a shadow holds back what its watches show: how long after a decision a change can have crossed it, that is
+what a binding or the patch of a status takes."""
 LAG_SECONDS: Final = 5.0
 """How long before a decision: by so much the watches of a scheduler can lag behind that has much to do."""
 MAX_CROSSINGS: Final = 1000

@@ -18,7 +18,7 @@ from trio_sched.simulator.storage.object_store import Change, StoredObject
 ROUND_SECONDS: Final = 20.0
 """The collector looks at all pods so often; a pod waits for at most one round."""
 QUARANTINE_SECONDS: Final = 40.0 + ROUND_SECONDS
-"""After the deletion of a node."""
+"""So long the pods of a deleted node stay."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 """The key of a taint that says of a node which is not ready that none of its pods runs any more."""
 
