@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 import click
 
 from contrib.benchmarks.real.compare import OURS, THEIRS, Comparison, Results
-from contrib.benchmarks.report import Json
+from trio_sched.documents.json_values import Json
 
 WIDTH = 860
 LABEL_WIDTH, COLUMN_WIDTH, GAP = 230, 290, 25

@@ -13,9 +13,9 @@ from itertools import cycle
 import trio
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.sharding.ownership import shard_lease, shard_of
 from trio_sched.simulator import ApiServer, populate
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import collection_of
 

@@ -7,15 +7,13 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from attrs import asdict, frozen
 from rich.console import Console
 from rich.table import Table
 
 import trio_sched
-
-Json = dict[str, Any]
+from trio_sched.documents.json_values import Json
 
 
 @frozen

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
 
 import trio
 from attrs import define, field
@@ -24,11 +23,11 @@ from attrs import define, field
 from contrib.benchmarks.fast_front import FastFront
 from contrib.benchmarks.other_replicas import OtherReplicas, are_shared_out
 from contrib.benchmarks.workload import APPS, PRIORITY_CLASS, new_pod, node, running
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer, populate, serve, wall_clock
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 
-Json = dict[str, Any]
 FAST = "--fast"
 AT_ONCE = 10
 """Objects that are created before requests of the scheduler get their turn."""

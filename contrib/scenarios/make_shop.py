@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import yaml
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulation.cluster_files import DEMO_CLUSTER
-
-Json = dict[str, Any]
 
 TARGET: Final = DEMO_CLUSTER
 ZONES: Final = ("eu-1a", "eu-1b", "eu-1c")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Json = dict[str, Any]
+from trio_sched.documents.json_values import Json
 
 NAMESPACE = "default"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 from attrs import frozen
 
-Json = dict[str, Any]
+from trio_sched.documents.json_values import Json
 
 STANDING_NODES = 40
 TIGHT_NODES = 4

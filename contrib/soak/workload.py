@@ -8,13 +8,13 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, pod
 from trio_sched.testing.cluster import VirtualCluster
 from trio_sched.testing.cluster_objects import Refused
 
-Json = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
 PODS_PER_NAMESPACE = 2
 STORAGE_CLASS: Json = {

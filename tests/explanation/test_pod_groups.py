@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from explained import GATES, explained, racks, titles
 
-from contrib.scenarios.manifests import NAMESPACE, Json, node, pod, priority_class
+from contrib.scenarios.manifests import NAMESPACE, node, pod, priority_class
+from trio_sched.documents.json_values import Json
 from trio_sched.explanation import pod_groups
 
 GROUP = "scheduling.k8s.io/v1alpha2"

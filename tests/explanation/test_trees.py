@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from explained import explained, racks, titles
 
-from contrib.scenarios.manifests import NAMESPACE, Json, node, pod
+from contrib.scenarios.manifests import NAMESPACE, node, pod
+from trio_sched.documents.json_values import Json
 
 GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true"
 

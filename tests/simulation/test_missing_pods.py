@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from simulator_api import Json
 
 from trio_sched.cli.main import main
+from trio_sched.documents.json_values import Json
 
 NAMESPACE = {
     "apiVersion": "v1",

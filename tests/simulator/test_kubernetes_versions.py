@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.negotiation import AGGREGATED_DISCOVERY
 from trio_sched.simulator.endpoints.watching import StreamCut, WatchStream

@@ -1,6 +1,6 @@
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.label_matching import matches_labels
 
 

@@ -1,7 +1,7 @@
 import pytest
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.pods.pod_defaults import fill_pod, quality_of_service
-from trio_sched.simulator.raw_objects import Json
 
 
 def filled(resources: Json | None, *containers: Json, first: Json | None = None) -> Json:

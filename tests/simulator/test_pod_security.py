@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.endpoints.messages import Response
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
+
+from trio_sched.documents.json_values import Json
 
 POD = "/api/v1/namespaces/default/pods/p"
 JSON_PATCH = "application/json-patch+json"

@@ -1,8 +1,8 @@
 """Binds a pod to a node."""
 
+from trio_sched.documents.json_values import encode
 from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.kinds import path_segment
-from trio_sched.objects.copies import encode
 
 
 def binding_body(*, namespace: str, name: str, uid: str, node: str) -> bytes:

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import encode
 from trio_sched.kube_client.connection import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from trio_sched.kube_client.errors import Forbidden, NotFound
 from trio_sched.kube_client.kinds import path_segment
-from trio_sched.objects.copies import encode
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource
 from trio_sched.objects.pod import Pod
 

@@ -7,11 +7,11 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from trio_sched.documents.deep_json import decode_deep, with_deep_recursion
+from trio_sched.documents.json_values import encode
 from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.decoding.decoding import UNDECODABLE, describe_undecodable
 from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.kube_client.kinds import LEASE_KIND
-from trio_sched.objects.copies import encode
 from trio_sched.objects.lease import Lease, LeaseSpec
 
 _raw_decoder = msgspec.json.Decoder(dict[str, Any])

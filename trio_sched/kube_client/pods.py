@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from trio_sched.documents.json_values import encode
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from trio_sched.kube_client.kinds import POD_KIND
-from trio_sched.objects.copies import encode
 from trio_sched.objects.pod import Pod
 
 

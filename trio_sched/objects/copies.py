@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
+from trio_sched.documents.json_values import encode
+
 S = TypeVar("S", bound=Struct)
-encode = msgspec.json.Encoder().encode
-"""Any value as JSON, in bytes."""
 
 
 def replace_fields(one: S, **changes: object) -> S:

@@ -7,7 +7,7 @@ where an extender is configured that needs it.
 import msgspec
 from msgspec import Raw
 
-from trio_sched.objects.copies import encode
+from trio_sched.documents.json_values import encode
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, structs
 
-from trio_sched.objects.copies import encode
+from trio_sched.documents.json_values import encode
 from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.pod import Pod, PodStatus
 from trio_sched.objects.pod_groups.workload_groups import join_group, stay_in_group

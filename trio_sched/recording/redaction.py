@@ -14,9 +14,9 @@ import msgspec
 from attrs import define, field
 from msgspec import Struct, structs
 
+from trio_sched.documents.json_values import encode
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.config_map import ConfigMap
-from trio_sched.objects.copies import encode
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

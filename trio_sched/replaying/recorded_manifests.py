@@ -11,6 +11,7 @@ from attrs import define, field
 from msgspec import Raw
 
 from trio_sched.daemon.watching.watched_kinds import KINDS
+from trio_sched.documents.json_values import Json
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.copies import to_builtins
 from trio_sched.recording.folder import RecordingReader
@@ -22,8 +23,6 @@ from trio_sched.recording.segments import NotARecording
 from trio_sched.replaying.replayed_cluster import BadRecording
 from trio_sched.simulator.kubelets.kubelet import RUN_SECONDS
 from trio_sched.simulator.manifests.arrivals import ARRIVE_SECONDS
-
-Json = dict[str, Any]
 
 _KINDS: Final[dict[str, Kind[Any]]] = {**KINDS, "Node": NODE_KIND, "Pod": POD_KIND}
 _FIRST_SECONDS: Final = 1.0

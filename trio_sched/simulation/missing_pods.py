@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of
 from trio_sched.simulator.kubelets.pod_states import condition_of
 from trio_sched.simulator.storage.object_store import ObjectStore
-
-Json = dict[str, Any]
 
 _COLLECTIONS: Final = {
     "ReplicationController": "replicationcontrollers",

@@ -3,11 +3,12 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from attrs import field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.pod_group import PodGroup
@@ -20,8 +21,6 @@ from trio_sched.simulation.missing_pods import MissingPods, missing_pods
 from trio_sched.simulation.node_usage import NodeGroup, NodeReport, TypicalPods, group_nodes, report_node
 from trio_sched.simulation.provisioners import Assumption
 from trio_sched.simulator.storage.object_store import ObjectStore
-
-Json = dict[str, Any]
 
 _WORKLOAD_LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
 _decode_pod = msgspec.json.Decoder(Pod).decode

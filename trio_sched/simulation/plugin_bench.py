@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import trio
 from attrs import evolve, field, frozen
@@ -24,13 +24,12 @@ from trio_sched.config.schema import PluginRef
 from trio_sched.daemon.assemble import assemble
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.registry.plugin_registry import points_of
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulation.simulated_cluster import same_order
 from trio_sched.simulation.simulated_run import Activity, in_process_clients, scheduler_names
 from trio_sched.simulator import ApiServer, Controllers, jumping_clock, populate, trio_clock
-
-Json = dict[str, Any]
 
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _STEP_SECONDS: Final = 0.25

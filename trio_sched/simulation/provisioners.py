@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.volumes.volume_shapes import PROVISIONED_BY, SELECTED_NODE, class_of
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import ObjectStore
-
-Json = dict[str, Any]
 
 _LATE: Final = "WaitForFirstConsumer"
 

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from datetime import datetime
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import click
 import trio
@@ -44,8 +44,6 @@ from trio_sched.simulator.manifests.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestProblem
 from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION
 from trio_sched.simulator.storage.object_store import Change, ObjectStore, StoredObject
-
-Json = dict[str, Any]
 
 EMBEDDED: Final = ConnectionSettings(server="http://trio-sched.simulator")
 """The address of the embedded server for clients in this process."""

@@ -14,8 +14,8 @@ import httpx
 import trio
 from attrs import define, field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.endpoints.serve import Receive, Scope, Send, configuration, live, read_body
-from trio_sched.simulator.raw_objects import Json
 
 if TYPE_CHECKING:
     from hypercorn.typing import Framework

@@ -23,13 +23,13 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 import trio
 from attrs import define, evolve, field
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.hooks.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
@@ -55,7 +55,6 @@ from trio_sched.testing.custom_resources import custom_resource_definition
 from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
 from trio_sched.testing.given_plugins import Plugin
 from trio_sched.testing.hook_limit import HookLimit
-from trio_sched.testing.manifests import Json
 from trio_sched.testing.real_time_limit import RealTimeLimit
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
 
@@ -81,7 +80,6 @@ _TURNS_OF_THE_START = 50
 
 _T = TypeVar("_T")
 _C = TypeVar("_C")
-_encode = msgspec.json.Encoder().encode
 
 
 class NotSettled(TrioSchedError):

@@ -9,6 +9,7 @@ import msgspec
 from attrs import define
 
 from trio_sched.daemon.plugins.object_writes import kind_to_write, type_fields
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
@@ -16,13 +17,12 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.conversion.other_versions import reshaped
-from trio_sched.testing.manifests import Json, KubeObject, ObjectChange, decode_like, manifest_of
+from trio_sched.testing.manifests import KubeObject, ObjectChange, decode_like, manifest_of
 from trio_sched.testing.plugin_harness import UnknownNode
 from trio_sched.testing.real_time_limit import RealTimeLimit
 
 _T = TypeVar("_T")
 _C = TypeVar("_C")
-_encode = msgspec.json.Encoder().encode
 
 
 class Refused(TrioSchedError):
@@ -226,7 +226,7 @@ class ClusterObjects:
         inside = f"/namespaces/{metadata.get('namespace') or 'default'}" if served.namespaced else ""
         name = "" if method == "POST" else f"/{metadata['name']}"
         path = f"{root}{inside}/{served.plural}{name}" + (f"/{subresource}" if subresource else "")
-        sent = _encode(reshaped(resource, served, body))
+        sent = encode(reshaped(resource, served, body))
         response = await self.api.handle(method, path, "", {"content-type": content_type}, sent)
         assert isinstance(response.body, bytes)  # only watches are streams
         if response.status >= 300:
@@ -236,7 +236,7 @@ class ClusterObjects:
             raise Refused(f"{method} {path}", response.status, message)
         if served is resource:
             return response.body
-        return _encode(reshaped(served, resource, msgspec.json.decode(response.body)))
+        return encode(reshaped(served, resource, msgspec.json.decode(response.body)))
 
 
 _no_namespace: Final = re.compile(r'namespaces "(.+)" not found').fullmatch

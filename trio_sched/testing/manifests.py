@@ -10,6 +10,7 @@ from attrs import frozen
 
 from trio_sched.daemon.plugins.object_writes import plain_object, type_fields
 from trio_sched.daemon.watching.watched_kinds import KINDS
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -25,7 +26,6 @@ from trio_sched.objects.pod_groups.workload import (
 from trio_sched.objects.storage.storage import CSINode
 from trio_sched.plugin_api.custom_resources import CustomResource
 
-Json = dict[str, Any]
 KubeObject = msgspec.Struct | Json
 """Any Kubernetes object: made by a builder, or a manifest."""
 

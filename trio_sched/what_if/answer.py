@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulation.node_usage import NodeGroup
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.sections import Names, Section, Shown
 from trio_sched.simulation.units import heading, percent, plural
 from trio_sched.what_if.effects import Effect
-
-Json = dict[str, Any]
 
 VERSION: Final = 1
 """The version of the data: properties may be added, none is taken away or gets another meaning without a new one."""

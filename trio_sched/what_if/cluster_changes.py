@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from attrs import define
 
+from trio_sched.documents.json_values import Json
 from trio_sched.embedded import EmbeddedCaller
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.kube_client.connection import MERGE_PATCH, KubeClient, connect
@@ -22,8 +23,6 @@ from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
 from trio_sched.simulator.storage.selectors import SelectorError, label_selector
 from trio_sched.simulator.validation.core.annotations import MIRROR
-
-Json = dict[str, Any]
 
 _APPLY: Final = b"Content-Type: application/apply-patch+yaml\r\n"
 _MANAGER: Final = "trio-sched-what-if"

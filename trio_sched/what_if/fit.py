@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import trio
 from attrs import frozen
 from msgspec import structs
 
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.evaluation.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.queue.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
@@ -30,8 +31,6 @@ from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import copied
 from trio_sched.what_if.answer import Answer
 from trio_sched.what_if.plan_snapshot import snapshot_of_plan
-
-Json = dict[str, Any]
 
 _READ_BY_ADMISSION: Final = ("Namespace", "PriorityClass", "LimitRange", "RuntimeClass")
 """Kinds that change what a new pod looks like."""

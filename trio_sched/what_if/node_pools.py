@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from attrs import frozen
@@ -18,8 +18,6 @@ from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.manifests.replicas import COUNT, multiply
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject, copied
 from trio_sched.what_if.cluster_changes import ClusterChanges
-
-Json = dict[str, Any]
 
 _decode_node = msgspec.json.Decoder(Node).decode
 _OF_CONTROLLERS: Final = "node.kubernetes.io/"

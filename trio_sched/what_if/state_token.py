@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import TrioSchedError
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulator.manifests.manifests import Manifest
-
-Json = dict[str, Any]
 
 _KEPT_METADATA: Final = ("namespace", "name", "uid", "labels", "annotations", "ownerReferences", "deletionTimestamp")
 _KEPT_STATUS: Final = {

@@ -17,10 +17,11 @@ from attrs import asdict, define, field
 from contrib.benchmarks.real.measure import Measured, measure
 from contrib.benchmarks.real.prepare import prepare
 from contrib.benchmarks.real.workloads import WORKLOADS, Workload
-from contrib.benchmarks.report import Figure, Json
+from contrib.benchmarks.report import Figure
 from contrib.benchmarks.scheduler_process import TRIO_SCHED
 from contrib.control_plane.server_process import ServerDied
 from contrib.control_plane.servers import Assets, AssetsMissing, ServerFiles, find_assets
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import first_leaf
 
 T = TypeVar("T")

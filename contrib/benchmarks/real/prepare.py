@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import trio
 
-from contrib.benchmarks.real.workloads import CLAIM_PATH, POD_PATH, Json, Workload, prepared_objects
+from contrib.benchmarks.real.workloads import CLAIM_PATH, POD_PATH, Workload, prepared_objects
 from contrib.benchmarks.workload import claim_of
 from contrib.control_plane.control_plane import control_plane
 from contrib.control_plane.servers import Assets, ServerFiles
+from trio_sched.documents.json_values import Json
 from trio_sched.kube_client.connection import JSON, MERGE_PATCH, KubeClient
 
 WRITERS = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from attrs import frozen
 
@@ -17,8 +16,8 @@ from contrib.benchmarks.workload import (
     node,
     node_name,
 )
+from trio_sched.documents.json_values import Json
 
-Json = dict[str, Any]
 POD_PATH, NODE_PATH = "/api/v1/namespaces/default/pods", "/api/v1/nodes"
 PRIORITY_CLASS_PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_PATH, CLAIM_PATH = "/apis/resource.k8s.io/v1", "/apis/resource.k8s.io/v1/namespaces/default"

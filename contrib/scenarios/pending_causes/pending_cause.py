@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
-from contrib.scenarios.manifests import Json
+from trio_sched.documents.json_values import Json
 
 
 @frozen(kw_only=True)

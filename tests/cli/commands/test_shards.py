@@ -9,8 +9,8 @@ from simulator_thread import Simulator, simulator_in_thread
 
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.documents.json_values import encode
 from trio_sched.engine.sharding.ownership import shard_of
-from trio_sched.objects.copies import encode
 from trio_sched.simulator import ApiServer
 from trio_sched.testing import node, pod
 

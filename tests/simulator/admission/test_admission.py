@@ -1,5 +1,7 @@
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
+
+from trio_sched.documents.json_values import Json
 
 DEFAULT = "/api/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"

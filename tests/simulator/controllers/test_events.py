@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import trio
-from simulated_workloads import SELECTOR, Cluster, Json, template
+from simulated_workloads import SELECTOR, Cluster, template
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.events import EventRecorder
 
 

@@ -2,8 +2,8 @@ import json
 from io import StringIO
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.manifests.manifest_checks import CheckedManifests
 from trio_sched.simulator.manifests.scenario import load_manifests
 

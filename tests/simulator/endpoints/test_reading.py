@@ -1,6 +1,7 @@
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer
 
 PATH = "/api/v1/namespaces/default/pods"

@@ -1,9 +1,10 @@
 import msgspec
 import pytest
 import trio
-from simulator_api import Api, Json
+from simulator_api import Api
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.endpoints.watching import StreamCut, WatchStream
 

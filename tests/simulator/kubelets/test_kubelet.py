@@ -1,8 +1,9 @@
 import pytest
 import trio
-from simulator_api import Api, Json
+from simulator_api import Api
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer, run_kubelets, trio_clock
 from trio_sched.simulator.kubelets.kubelet import EXIT_CODE, RUN_SECONDS, KubeletPace
 

@@ -4,8 +4,8 @@ from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.manifests.manifest_checks import CheckedManifests
 from trio_sched.simulator.manifests.manifests import ManifestError
 from trio_sched.simulator.manifests.scenario import load_manifests

@@ -3,8 +3,8 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.manifests.manifest_checks import CheckedManifests, check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
 from trio_sched.simulator.manifests.scenario import load_manifests

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer, ManifestError, load_manifests, populate
 
 MANIFESTS = """\

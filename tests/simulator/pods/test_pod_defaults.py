@@ -1,8 +1,8 @@
 from typing import Any
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.pods.pod_defaults import add_default_tolerations, fill_pod, quality_of_service
 
 

@@ -2,8 +2,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.printers.ages import human_duration
 from trio_sched.simulator.printers.tables import table_columns, table_row
 from trio_sched.simulator.storage.resource_types import TypeRegistry

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import read_manifests

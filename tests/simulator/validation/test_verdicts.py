@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 import pytest
 from manifest_mutations import mistakes, valid_objects
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
 

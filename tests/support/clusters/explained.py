@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import trio
 
-from contrib.scenarios.manifests import NAMESPACE, Json, node
+from contrib.scenarios.manifests import NAMESPACE, node
 from trio_sched.cli.options.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
+from trio_sched.documents.json_values import Json
 from trio_sched.simulation.asked_pods import Name
 from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.explaining import Question, explain_manifests

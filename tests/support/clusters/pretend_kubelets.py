@@ -6,8 +6,9 @@ from typing import Any
 import httpx
 import trio
 from attrs import define, field
-from workload_mirror import Json, Mirror
+from workload_mirror import Mirror
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.kubelets.kubelet import EXIT_CODE, RUN_SECONDS
 
 START_SECONDS = STOP_SECONDS = 0.5

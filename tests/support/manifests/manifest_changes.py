@@ -7,7 +7,9 @@ from typing import Any
 
 import yaml
 from attrs import frozen
-from manifest_mutations import Json, changed, valid_objects
+from manifest_mutations import changed, valid_objects
+
+from trio_sched.documents.json_values import Json
 
 
 @frozen

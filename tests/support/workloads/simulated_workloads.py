@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 import trio
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.storage.object_store import Change
 

@@ -3,8 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from workload_mirror import Json, Summary
+from workload_mirror import Summary
 from workload_worlds import Place
+
+from trio_sched.documents.json_values import Json
 
 SCENARIOS: dict[str, Callable[[Place], Awaitable[None]]] = {}
 HUGE = "100"

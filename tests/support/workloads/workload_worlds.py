@@ -16,10 +16,11 @@ from attrs import define, field
 from pretend_kubelets import START_SECONDS, STOP_SECONDS, PretendKubelets
 from real_servers import ASSETS, Files, process, real_server
 from stored_objects import changed_in_place, encode_when_stored
-from workload_mirror import POOL, Json, Mirror, Summary
+from workload_mirror import POOL, Mirror, Summary
 
 from contrib.benchmarks.scheduler_process import write_kubeconfig
 from contrib.control_plane.servers import ADMIN_TOKEN
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import InProcessTransport, KubeletPace
 from trio_sched.simulator.controllers.nodes.node_registration import NodeRegistration
 from trio_sched.testing.cluster import virtual_cluster

@@ -20,7 +20,7 @@ from trio_sched.daemon.extenders.go_json import (
     why_go_refuses,
 )
 from trio_sched.documents.deep_json import MAX_DEPTH, decode_deep, depth_of
-from trio_sched.objects.copies import encode
+from trio_sched.documents.json_values import encode
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.raw_object import raw_json

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from trio_sched.daemon.watching.object_waits import ObjectWaits
 from trio_sched.daemon.watching.watched_kinds import kind_of
+from trio_sched.documents.json_values import encode
 from trio_sched.engine.object_cache import ObjectCache
 from trio_sched.engine.sharding.sharded_event_handlers import revision_of
 from trio_sched.kube_client import verbs
@@ -19,7 +20,6 @@ from trio_sched.kube_client.decoding.decoding import Page
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.versions.served_versions import ServedVersions
-from trio_sched.objects.copies import encode
 from trio_sched.objects.resource.resource_claim import ResourceClaim
 
 log = logging.getLogger(__name__)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from trio_sched.daemon.watching.watched_kinds import KINDS
+from trio_sched.documents.json_values import Json
 from trio_sched.kube_client.versions.api_versions import body_in_version
 from trio_sched.kube_client.versions.served_versions import ServedVersions
-
-Json = dict[str, Any]
 
 
 def written_as(served: ServedVersions) -> Callable[[str, Json], tuple[str, Json]]:

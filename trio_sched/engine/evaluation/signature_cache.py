@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from attrs import Factory, define, evolve, field
 
+from trio_sched.documents.json_values import encode
 from trio_sched.engine.evaluation.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.evaluation.filtering import NominatedPods, PreFilterOutcome, run_pre_filters
 from trio_sched.engine.evaluation.host_selection import select_host
@@ -33,7 +34,6 @@ from trio_sched.engine.hooks.plugin_calls import call_filter, call_normalize_sco
 from trio_sched.engine.hooks.return_values import check_score_range
 from trio_sched.engine.registry.profile import Profile
 from trio_sched.interrupts import raise_interrupt
-from trio_sched.objects.copies import encode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Domain, Input

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.kube_client.versions.device_shapes import (
-    Json,
     claim_from_v1alpha3,
     claim_from_v1beta1,
     claim_to_v1beta1,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-Json = dict[str, Any]
+from trio_sched.documents.json_values import Json
 
 _DROPPED_SELECTORS: Final = ("deviceClassName", "selectors")
 """Fields of the selector of a DeviceTaintRule that only v1alpha3 of Kubernetes 1.33 to 1.35 has."""

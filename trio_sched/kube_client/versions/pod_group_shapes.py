@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from trio_sched.kube_client.versions.device_shapes import Json, changed
+from trio_sched.documents.json_values import Json
+from trio_sched.kube_client.versions.device_shapes import changed
 
 _MAX_LEVELS: Final = 4
 """Levels of templates that a server takes."""

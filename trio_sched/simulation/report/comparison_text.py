@@ -1,17 +1,16 @@
 """A `Comparison` as tables, and as plain data; ``docs/reference/comparison.schema.json`` describes these."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from rich.console import RenderableType
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulation.comparison import Comparison
 from trio_sched.simulation.report.comparison_sections import VERDICTS, comparison_sections, only_on_one_side
 from trio_sched.simulation.report.outcome_data import outcome_as_data
 from trio_sched.simulation.report.outcome_text import section_as_table
 from trio_sched.simulation.tables import line
-
-Json = dict[str, Any]
 
 VERSION: Final = 1
 """The version of the data, which grows like that of outcomes."""

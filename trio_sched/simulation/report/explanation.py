@@ -1,14 +1,12 @@
 """An `Explanation` as text and a section, from which tables and the page are drawn, and as plain data."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.explanation.text import Layout, explanation_text
 from trio_sched.simulation.explanations import Explanation
 from trio_sched.simulation.report.sections import Section
-
-Json = dict[str, Any]
 
 
 def explanation_parts(one: Explanation, most_names: int | None, width: int) -> Iterator[str | Section]:

@@ -1,12 +1,11 @@
 """An `Outcome` as plain data for JSON and YAML; ``docs/reference/outcome.schema.json`` describes it."""
 
-from typing import Any, Final
+from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.explanation import explanation_as_data
 from trio_sched.simulation.report.sections import report_sections
-
-Json = dict[str, Any]
 
 VERSION: Final = 1
 """The version of the data: it grows when something is taken away or gets another meaning, not with additions."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.errors.status_errors import invalid
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.meta.field_problems import forbidden_field

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json, dicts
 from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.admission import pod_security
 from trio_sched.simulator.admission.annotations import number_in
@@ -18,7 +19,6 @@ from trio_sched.simulator.pods.pod_defaults import (
     admit_service_account,
     quality_of_service,
 )
-from trio_sched.simulator.raw_objects import Json, dicts
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.batch.jobs import JOB_NAME_LABELS, JOB_UID_LABELS

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import NANO, parse_nano
 from trio_sched.objects.amounts.quantity_text import format_nano, style_of
 from trio_sched.simulator.errors.status_errors import forbidden
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_resources import pod_total
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 

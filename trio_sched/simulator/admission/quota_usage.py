@@ -2,12 +2,12 @@
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import NANO, parse_nano
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_defaults import quality_of_service
 from trio_sched.simulator.pods.pod_phase import is_finished
 from trio_sched.simulator.pods.pod_resources import pod_total
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ResourceType
 
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.objects.amounts.quantity_text import format_nano, style_of
 from trio_sched.simulator.admission.quota_usage import is_in_scope, missing, usage_of, uses_other
 from trio_sched.simulator.errors.status_errors import forbidden, quota_exceeded
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.errors.status_errors import ApiError, forbidden
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.storage.object_store import ObjectStore
 
 _MINOR: Final = 35

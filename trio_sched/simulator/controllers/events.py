@@ -7,9 +7,9 @@ from typing import Final, Generic, TypeVar
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.errors.status_errors import ApiError
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType

@@ -9,9 +9,9 @@ from typing import Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.kubelets.pod_states import is_terminating
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import (
     FOREGROUND,
     ORPHAN,

@@ -10,9 +10,9 @@ from typing import Final
 
 from attrs import define
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.errors.status_errors import QuotaExceeded
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.simulator.storage.object_store import Change
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.conversion.parts import changed_items, without
-from trio_sched.simulator.raw_objects import Json
 
 _CLAIM: Final = ("spec", "devices", "requests")
 _TEMPLATE: Final = ("spec", *_CLAIM)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 
 # core v1 name → events.k8s.io/v1 name. Names that are alike in both, such as reason and type, are not listed.
 _RENAMED = {

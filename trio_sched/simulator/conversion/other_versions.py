@@ -7,8 +7,8 @@ from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.conversion import device_shapes, event_shapes, pod_group_shapes
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ResourceType
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 
 
 def changed_part(change: Callable[[Json], Json], *path: str) -> Callable[[Json], Json]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.conversion.parts import changed_items, changed_part, without
-from trio_sched.simulator.raw_objects import Json
 
 _MAX_LEVELS: Final = 4
 """Levels of templates that a server takes; what is below is refused, and stays as it is."""

@@ -4,10 +4,10 @@ import gzip
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
 import trio
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator.admission import pod_security
 from trio_sched.simulator.admission.workload_references import drop_stored_references
@@ -32,15 +32,12 @@ from trio_sched.simulator.endpoints.writing import (
 )
 from trio_sched.simulator.errors.status_errors import ApiError, PageNotFound
 from trio_sched.simulator.errors.targets import Target
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.bootstrap_objects import create_bootstrap_objects
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.clock import Clock, wall_clock
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION, minor_version
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
-
-_encode = msgspec.json.Encoder().encode
 
 _PLAIN_TEXT: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
 _NO_HEADERS: Mapping[str, str] = {}
@@ -228,7 +225,7 @@ class ApiServer:
             review = review_behind(request.path)
             if review is not None:
                 body = read_object(request.body, request.headers.get("content-type", ""))
-                return Response(201, _encode(self._access.answer(review, body)))
+                return Response(201, encode(self._access.answer(review, body)))
         target = resolve(self.state.types, request.method, request.path)
         if target.resource.computed:
             return serve_metrics(self.state, target, request)
@@ -289,14 +286,14 @@ class ApiServer:
             details["group"] = resource.group
         details |= {"kind": resource.plural, "uid": stored.fields["metadata"]["uid"]}
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return Response(200, _encode(status))
+        return Response(200, encode(status))
 
     def _serve_non_resource(self, request: Request) -> Response:
         path, types = request.path.rstrip("/") or "/", self.state.types
         if (healthy := discovery.health(path, verbose="verbose" in request.parameters)) is not None:
             return Response(200, healthy, {"content-type": "text/plain; charset=utf-8"})
         if path == "/version":
-            return Response(200, _encode(discovery.server_version(types.minor)))
+            return Response(200, encode(discovery.server_version(types.minor)))
         if path == "/openapi/v2":
             return Response(200, openapi_v2.openapi_v2_document(types), {"content-type": openapi_v2.MEDIA_TYPE})
         found: Json | None = None
@@ -304,7 +301,7 @@ class ApiServer:
         match parts:
             case ["api" | "apis" as root]:
                 if accepted_form(request.headers.get("accept", "")).aggregated:
-                    body = _encode(discovery.aggregated(types, core=root == "api"))
+                    body = encode(discovery.aggregated(types, core=root == "api"))
                     return Response(200, body, {"content-type": AGGREGATED_DISCOVERY})
                 found = discovery.api_versions() if root == "api" else discovery.api_groups(types)
             case ["api", version]:
@@ -323,7 +320,7 @@ class ApiServer:
                 pass
         if found is None:
             raise PageNotFound()
-        return Response(200, _encode(found))
+        return Response(200, encode(found))
 
 
 def _is_resource_request(request: Request) -> bool:

@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.endpoints.reviews import REVIEW_TYPES, ReviewType
 from trio_sched.simulator.endpoints.subresources.table import SUBRESOURCES
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.kubernetes_versions import git_version
 from trio_sched.simulator.storage.resource_types import ALL_VERBS, ResourceType, TypeRegistry
 

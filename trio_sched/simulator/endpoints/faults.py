@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator.errors.status_errors import ApiError
-from trio_sched.simulator.raw_objects import Json
 
 ANY = "*"
 

@@ -8,11 +8,11 @@ from attrs import field, frozen
 
 from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import decode_text
+from trio_sched.documents.json_values import Json
 from trio_sched.documents.yaml_reader import read_plain_documents
 from trio_sched.go.text import shortened
 from trio_sched.simulator.endpoints.protobuf_bodies import PROTOBUF_TYPE, read_protobuf
 from trio_sched.simulator.errors.status_errors import bad_request, not_acceptable, unsupported_media_type
-from trio_sched.simulator.raw_objects import Json
 
 Form = Literal["object", "table", "metadata"]
 

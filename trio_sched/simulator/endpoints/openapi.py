@@ -9,7 +9,7 @@ from zlib import crc32
 
 import msgspec
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.storage.kubernetes_versions import git_version
 from trio_sched.simulator.storage.resource_types import ResourceType, TypeRegistry
 from trio_sched.simulator.validation.meta.shapes import fields_of, raw_table

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.go.text import quote, shortened
 from trio_sched.simulator.conversion.other_versions import shape_of
 from trio_sched.simulator.endpoints.messages import Request
@@ -15,7 +16,6 @@ from trio_sched.simulator.endpoints.views import MetadataView, OtherVersionView,
 from trio_sched.simulator.endpoints.watching import WatchStream
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, expired, too_large_version
 from trio_sched.simulator.errors.targets import Target
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import Collection, HistoryLost, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import define, field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.endpoints.negotiation import mapping
-from trio_sched.simulator.raw_objects import Json
 
 
 @frozen(kw_only=True)

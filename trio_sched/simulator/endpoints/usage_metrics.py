@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import NANO, QuantityError, parse_nano
 from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.reading import predicate_of
 from trio_sched.simulator.errors.status_errors import method_not_allowed
 from trio_sched.simulator.errors.targets import Target
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.cluster_state import ClusterState
 

@@ -7,13 +7,11 @@ from typing import Protocol
 
 import msgspec
 
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.simulator.conversion.other_versions import from_stored, shape_of
 from trio_sched.simulator.printers.tables import table_columns, table_row
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, ChangeType, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
-
-_encode = msgspec.json.Encoder().encode
 
 
 class View(Protocol):
@@ -45,7 +43,7 @@ class PlainView:
         opening = b'{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[' % (
             self._resource.kind.encode(),
             self._resource.api_version.encode(),
-            _encode(metadata),
+            encode(metadata),
         )
         if self._resource.custom:  # lists of custom resources are the exception: their items do
             return opening + b",".join([self._prefix + stored.tail for stored in items]) + b"]}"
@@ -68,18 +66,18 @@ class ReshapedView(ABC):
 
     def one(self, stored: StoredObject) -> bytes:
         """A single object."""
-        return _encode(self.shape(stored))
+        return encode(self.shape(stored))
 
     def many(self, items: Sequence[StoredObject], metadata: Json) -> bytes:
         """A list with its *metadata*."""
         shapes = [self.shape(stored) for stored in items]
         head = {"kind": self.list_kind, "apiVersion": self.list_api_version, "metadata": metadata}
-        return _encode({**head, "items": shapes})
+        return encode({**head, "items": shapes})
 
     def event(self, kind: ChangeType, change: Change) -> bytes:
         """A line of a watch."""
         stored = change.deselected if kind == "DELETED" else change.current
-        return _encode({"type": kind, "object": self.shape(stored)}) + b"\n"
+        return encode({"type": kind, "object": self.shape(stored)}) + b"\n"
 
 
 class OtherVersionView(ReshapedView):
@@ -91,7 +89,7 @@ class OtherVersionView(ReshapedView):
 
     def one(self, stored: StoredObject) -> bytes:
         """A single object."""
-        return self._resource.prefix + _encode(from_stored(self._resource, stored.fields))[1:]
+        return self._resource.prefix + encode(from_stored(self._resource, stored.fields))[1:]
 
     def shape(self, stored: StoredObject) -> Json:
         """The form of one object."""
@@ -135,17 +133,17 @@ class TableView:
 
     def one(self, stored: StoredObject) -> bytes:
         """A table of one row."""
-        return _encode(self._table([stored], {"resourceVersion": str(stored.version)}))
+        return encode(self._table([stored], {"resourceVersion": str(stored.version)}))
 
     def many(self, items: Sequence[StoredObject], metadata: Json) -> bytes:
         """A table with a row per object."""
-        return _encode(self._table(items, metadata))
+        return encode(self._table(items, metadata))
 
     def event(self, kind: ChangeType, change: Change) -> bytes:
         """A line of a watch: a table of one row."""
         stored = change.deselected if kind == "DELETED" else change.current
         table = self._table([stored], {"resourceVersion": str(stored.version)})
-        return _encode({"type": kind, "object": table}) + b"\n"
+        return encode({"type": kind, "object": table}) + b"\n"
 
     def _table(self, items: Sequence[StoredObject], metadata: Json) -> Json:
         rows = []

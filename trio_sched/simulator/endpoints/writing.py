@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.go.text import shortened
 from trio_sched.simulator.conversion.other_versions import as_checked, as_stored, from_stored
 from trio_sched.simulator.endpoints.duplicate_fields import duplicate_fields
@@ -35,7 +36,6 @@ from trio_sched.simulator.endpoints.reading import predicate_of
 from trio_sched.simulator.errors.not_simulated import notice
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, invalid, not_found, unsupported_media_type
 from trio_sched.simulator.errors.targets import Target
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, change, create, delete, require
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import quote
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem
 

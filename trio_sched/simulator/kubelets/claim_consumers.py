@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
 
 GROUP_API = "scheduling.k8s.io"

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import trio
 from attrs import define, field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.go.text import shortened
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import with_conditions
 from trio_sched.simulator.kubelets.claim_consumers import claim_names, is_reserved_for, pods_of
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, is_unreachable
 from trio_sched.simulator.kubelets.resizes import Resizes
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.clock import parse_timestamp
 
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import NANO, QuantityError, parse_nano
 from trio_sched.simulator.endpoints.api_server import ApiServer
 from trio_sched.simulator.endpoints.subresources.pod_subresources import with_condition
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
 from trio_sched.simulator.pods.pod_resources import pod_total
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 

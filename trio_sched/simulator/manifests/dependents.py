@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 from attrs import define, field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.manifests.manifests import Manifest
-from trio_sched.simulator.raw_objects import Json
 
 HOST_NAME: Final = "kubernetes.io/hostname"
 _SCALED: Final = {

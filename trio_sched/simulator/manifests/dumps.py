@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.go.text import shortened
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import MIRROR
 
 ALL: Final = "all"

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import nearest_name
 from trio_sched.go.text import shortened
 from trio_sched.simulator.conversion.old_versions import in_current_version
@@ -15,7 +16,6 @@ from trio_sched.simulator.conversion.other_versions import as_checked, as_stored
 from trio_sched.simulator.manifests.manifest_files import FoundFiles
 from trio_sched.simulator.manifests.manifests import KUBERNETES_GROUPS, Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.manifests.shared_parts import part_sharer
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.registry.new_metadata import NAMED_BY_THE_SERVER
 from trio_sched.simulator.registry.strategy import rules_of

@@ -9,6 +9,7 @@ from typing import Any, Final
 from attrs import define, evolve, field, frozen
 
 from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.json_values import Json
 from trio_sched.documents.plain import read_plain
 from trio_sched.documents.positions import find
 from trio_sched.errors import TrioSchedError
@@ -21,7 +22,6 @@ from trio_sched.simulator.manifests.manifest_files import (
     name_of,
     why_unreadable,
 )
-from trio_sched.simulator.raw_objects import Json
 
 _SHOWN_PROBLEMS: Final = 100
 _SHOWN_TEXT: Final = 600

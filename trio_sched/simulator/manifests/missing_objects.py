@@ -8,9 +8,9 @@ from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 
 _Key = tuple[str, str, str]
 """Kind, namespace, name."""

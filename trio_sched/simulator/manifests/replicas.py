@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.go.text import shortened
 from trio_sched.simulator.manifests.dependents import HOST_NAME, NodeDependents, NodeParts, Owners
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem
-from trio_sched.simulator.raw_objects import Json
 
 COUNT: Final = "trio-sched.dev/count"
 """Annotation of a node or pod: how many of it there are."""

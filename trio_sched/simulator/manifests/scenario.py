@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.go.text import shortened
 from trio_sched.simulator.admission.admission import select_by_uid
 from trio_sched.simulator.admission.runtime_classes import RUNTIME_CLASSES
@@ -15,7 +16,6 @@ from trio_sched.simulator.manifests.manifest_checks import CheckedManifests, che
 from trio_sched.simulator.manifests.manifest_files import Source
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError, ManifestProblem, read_manifests
 from trio_sched.simulator.pods.pod_defaults import DEFAULT_ACCOUNT
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.bootstrap_objects import BOOTSTRAP_OBJECTS
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.registry.served_definitions import serve_definition

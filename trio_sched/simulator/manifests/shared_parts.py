@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.objects.sharing import SharedValues
-from trio_sched.simulator.raw_objects import Json
 
 _PARTS: Final = ("containers", "initContainers", "volumes", "tolerations", "affinity", "topologySpreadConstraints")
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def part_sharer() -> Callable[[Json], None]:
@@ -27,11 +23,11 @@ def part_sharer() -> Callable[[Json], None]:
         for name in _PARTS:
             part = spec.get(name)
             if part:
-                spec[name] = shared.first(_encode(part), part)
+                spec[name] = shared.first(encode(part), part)
         metadata = fields["metadata"]
         for name in ("labels", "ownerReferences"):
             part = metadata.get(name)
             if part:
-                metadata[name] = shared.first(_encode(part), part)
+                metadata[name] = shared.first(encode(part), part)
 
     return share

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 
 _MERGED_IN_SPREAD_SINCE: Final = 34
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

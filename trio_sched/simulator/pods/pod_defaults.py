@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import QuantityError, parse_nano
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_resources import aggregated_quantities
-from trio_sched.simulator.raw_objects import Json
 
 DEFAULT_ACCOUNT = "default"
 """The service account of pods that name none."""

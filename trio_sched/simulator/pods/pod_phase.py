@@ -1,6 +1,6 @@
 """The phase of a pod."""
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 
 
 def phase_of(fields: Json) -> str:

@@ -1,9 +1,9 @@
 """What a pod requests and is limited to, as a whole."""
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import Quantity, parse_nano
 from trio_sched.objects.amounts.quantity_text import format_nano, style_of
 from trio_sched.simulator.pods.containers import containers_of
-from trio_sched.simulator.raw_objects import Json
 
 
 def pod_total(spec: Json, kind: str) -> dict[str, int]:

@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.table_cells import columns, name
-from trio_sched.simulator.raw_objects import Json
 
 Reader = Callable[[Json], list[Any]]
 

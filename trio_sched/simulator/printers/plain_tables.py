@@ -6,9 +6,9 @@ Source: the printers of kube-apiserver.
 from datetime import datetime
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.table_cells import WORKLOAD_WIDE, Table, age, columns, joined, name, template_columns
-from trio_sched.simulator.raw_objects import Json
 
 
 def _daemon_set_row(fields: Json, now: datetime) -> list[Any]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.printers.ages import since
-from trio_sched.simulator.raw_objects import Json
 
 RowMaker = Callable[[Json, datetime], list[Any]]
 Table = tuple[list[Json], RowMaker]

@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.printers.ages import since
 from trio_sched.simulator.printers.custom_tables import custom_columns, custom_row
 from trio_sched.simulator.printers.plain_tables import PLAIN_TABLES
 from trio_sched.simulator.printers.table_cells import WORKLOAD_WIDE, Table, age, columns, joined, name, template_columns
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.resource_types import ResourceType
 

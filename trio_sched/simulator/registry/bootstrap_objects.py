@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _VERSION: Final = ("/version", "/version/")

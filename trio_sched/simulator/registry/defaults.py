@@ -5,9 +5,9 @@ Source: the ``defaults.go`` of each group of Kubernetes.
 
 from __future__ import annotations
 
+from trio_sched.documents.json_values import Json, dicts
 from trio_sched.simulator.conversion import event_shapes
 from trio_sched.simulator.pods.pod_defaults import fill, fill_pod, fill_spec
-from trio_sched.simulator.raw_objects import Json, dicts
 
 
 def pod_defaults(fields: Json) -> None:

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
-import msgspec
-
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.simulator.validation.meta.shapes import fields_of, raw_table
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def may_have_empty_parts(fields: Json) -> bool:
     """Whether *fields* may have lists or maps that `without_empty_parts` leaves out; much quicker than that."""
     try:
-        encoded = _encode(fields)
+        encoded = encode(fields)
     except RecursionError:  # a part that may be anything is nested deep
         return True
     return b":[]" in encoded or (b":{}" in encoded and _empty_map().search(encoded) is not None)

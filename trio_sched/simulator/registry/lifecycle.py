@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.admission.resource_quotas import charge, charge_change
 from trio_sched.simulator.errors.status_errors import (
@@ -17,7 +18,6 @@ from trio_sched.simulator.errors.status_errors import (
     precondition_failed,
 )
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.empty_parts import may_have_empty_parts, without_empty_parts
 from trio_sched.simulator.registry.new_metadata import check_namespace, new_metadata
 from trio_sched.simulator.registry.served_definitions import DEFINITIONS, serve_definition, withdraw_definition

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.errors.status_errors import bad_request, forbidden, not_found
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 
 from attrs import evolve, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission import admin_access, admission, pod_security
 from trio_sched.simulator.admission.limit_ranges import check_limits
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry import defaults
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.resource_types import ResourceType

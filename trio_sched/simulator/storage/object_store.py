@@ -13,15 +13,13 @@ from typing import Literal
 import msgspec
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.errors import TrioSchedError
-from trio_sched.simulator.raw_objects import Json
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 _CHANGES_WITH_LINES = 64
 """How many changes keep the lines that watchers are given; encoding one again copies the object."""
-
-_encode = msgspec.json.Encoder().encode
 
 
 class HistoryLost(TrioSchedError):
@@ -69,7 +67,7 @@ class StoredObject:
     def tail(self) -> bytes:
         """*fields* as JSON without the opening brace; any ``{"kind":…,"apiVersion":…,`` may stand before it."""
         if not self._tail:
-            self._tail = _encode(self.fields)[1:]
+            self._tail = encode(self.fields)[1:]
         return self._tail
 
     def show(self, fields: Json) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import TrioSchedError
-from trio_sched.simulator.raw_objects import Json
 
 Predicate = Callable[[Json], bool]
 

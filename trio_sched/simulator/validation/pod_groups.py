@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,

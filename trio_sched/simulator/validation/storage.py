@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import parse_nano
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.resources import quantity_problems
 from trio_sched.simulator.validation.core.volume_claims import VOLUME_MODES, access_mode_problems, positive_problems
 from trio_sched.simulator.validation.core.volumes import backstep_problems, driver_name_problems

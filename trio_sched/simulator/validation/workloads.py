@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.label_matching import matches_labels
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.pods import template_problems
 from trio_sched.simulator.validation.core.volume_claims import claim_spec_problems
 from trio_sched.simulator.validation.meta import names

@@ -14,8 +14,8 @@ from typing import Any
 from attrs import define, field
 from msgspec import structs
 
+from trio_sched.documents.json_values import encode
 from trio_sched.objects.amounts.quantity import QuantityError, parse_nano
-from trio_sched.objects.copies import encode
 from trio_sched.objects.resource.resource_slice import Device
 from trio_sched.objects.sharing import SharedValues
 

@@ -7,8 +7,8 @@ from enum import Enum
 
 from attrs import field, frozen
 
+from trio_sched.documents.json_values import encode
 from trio_sched.objects.affinity import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from trio_sched.objects.copies import encode
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.labels.label_selection import NOTHING, LabelMatcher, SelectorError, compile_selector
 from trio_sched.snapshot.sized_cache import SizedCache

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from simulator_api import Api, Json
+from simulator_api import Api
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer, trio_clock
 from trio_sched.simulator.controllers.devices.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices.devices import DEVICES, FAILED, DeviceDrivers, read_devices

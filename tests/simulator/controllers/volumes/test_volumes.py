@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 import trio
-from simulator_api import Api, Json
+from simulator_api import Api
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer, VolumeController, VolumePace, trio_clock
 from trio_sched.simulator.controllers.volumes.volume_shapes import (
     BIND_COMPLETED,

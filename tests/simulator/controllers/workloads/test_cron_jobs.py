@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 import trio
-from simulated_workloads import Cluster, Json
+from simulated_workloads import Cluster
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.cron_times import next_time, time_zone
 from trio_sched.simulator.validation.batch.cron import parse_schedule
 

@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 import trio
-from simulated_workloads import SELECTOR, Cluster, Json, template
+from simulated_workloads import SELECTOR, Cluster, template
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer, Controllers, populate, run_kubelets, trio_clock
 
 

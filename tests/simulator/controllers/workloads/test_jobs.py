@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 import trio
-from simulated_workloads import Cluster, Json, condition
+from simulated_workloads import Cluster, condition
 from trio.testing import MockClock
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.annotations import number_in
 from trio_sched.simulator.controllers.workloads.job_indexes import read_indexes
 

@@ -2,8 +2,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer
 
 Applier = Callable[..., Any]

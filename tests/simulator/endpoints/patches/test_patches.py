@@ -1,8 +1,8 @@
 from typing import Any
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.endpoints.patches.patches import PatchError, PatchTestFailed, json_patch, merge_patch
 
 

@@ -1,8 +1,9 @@
 from typing import Any
 
 import pytest
-from simulator_api import Api, Json
+from simulator_api import Api
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator import ApiServer
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.manifests.manifest_checks import check_manifests
 from trio_sched.simulator.manifests.manifests import Manifest, ManifestError
 from trio_sched.simulator.storage.object_store import copied

@@ -3,8 +3,8 @@
 from typing import Final
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.core.annotations import (
     deletion_cost,
     pod_annotation_changes,

@@ -1,8 +1,8 @@
 from typing import Any
 
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.pods.pod_defaults import fill_spec
 from trio_sched.simulator.validation.core import pods
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem

@@ -1,6 +1,6 @@
 import pytest
-from simulator_api import Json
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.apiextensions.custom_schemas import decode_custom
 from trio_sched.simulator.validation.meta.decoding import decode
 from trio_sched.simulator.validation.meta.shapes import fields_of, is_well_formed, message_of_kind, raw_table

@@ -6,11 +6,11 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.pod_security.restricted import violations
 from trio_sched.simulator.admission.pod_security.subject import LATEST, Subject
 from trio_sched.simulator.errors.status_errors import forbidden
 from trio_sched.simulator.pods.containers import placed_containers
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.pod_security.subject import (
     LATEST,
     Check,
@@ -15,7 +16,6 @@ from trio_sched.simulator.admission.pod_security.subject import (
     quoted,
     setters,
 )
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
 
 _CAPABILITIES: Final = frozenset(

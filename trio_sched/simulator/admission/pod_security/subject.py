@@ -7,8 +7,8 @@ from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.pods.containers import placed_containers
-from trio_sched.simulator.raw_objects import Json
 
 LATEST: Final = 35
 """The minor version in which a check has changed last."""

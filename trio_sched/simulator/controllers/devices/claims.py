@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.pod_groups import GROUPS
 from trio_sched.simulator.controllers.work_queue import Step
@@ -16,7 +17,6 @@ from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.claim_consumers import GROUP_API, group_of, is_group, is_reserved_for
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 

@@ -5,13 +5,13 @@ Source: the devicetainteviction controller of kube-controller-manager.
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.devices.devices import SLICES
 from trio_sched.simulator.controllers.nodes.node_matching import tolerates
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.claim_consumers import pods_of
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.object_store import Change, StoredObject

@@ -24,12 +24,12 @@ import trio
 from attrs import define, field, frozen
 
 from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.json_values import Json
 from trio_sched.documents.plain import read_plain
 from trio_sched.go.text import shortened
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.kubelet import CLAIMS
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType

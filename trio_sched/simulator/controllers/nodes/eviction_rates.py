@@ -8,8 +8,8 @@ from typing import Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.kubelets.pod_states import condition_of
-from trio_sched.simulator.raw_objects import Json
 
 _RATE: Final = 0.1
 """Nodes per second in a zone that is healthy, or of which no node is (``--node-eviction-rate``)."""

@@ -10,11 +10,11 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.eviction_rates import EvictionRates, readiness, zone_of
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_ready, is_unreachable
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 

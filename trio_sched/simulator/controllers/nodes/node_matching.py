@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.label_matching import holds
-from trio_sched.simulator.raw_objects import Json
 
 
 def tolerates(tolerations: Iterable[Json], taint: Json) -> Json | None:

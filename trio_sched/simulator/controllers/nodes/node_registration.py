@@ -4,8 +4,8 @@ from typing import Final
 
 from attrs import define
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 

@@ -7,11 +7,11 @@ from typing import Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
 from trio_sched.simulator.kubelets.pod_states import is_ready, is_terminating
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 

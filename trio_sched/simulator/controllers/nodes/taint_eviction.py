@@ -5,11 +5,11 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.nodes.node_matching import tolerates
 from trio_sched.simulator.endpoints.subresources.pod_subresources import disrupt
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 

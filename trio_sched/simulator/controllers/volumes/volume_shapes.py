@@ -1,7 +1,7 @@
 """Claims and volumes as controllers and provisioners write them."""
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import parse_nano
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"

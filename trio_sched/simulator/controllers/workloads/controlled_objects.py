@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType
 

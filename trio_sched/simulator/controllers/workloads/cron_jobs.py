@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.workloads.cron_times import next_time, time_zone
@@ -12,7 +13,6 @@ from trio_sched.simulator.controllers.workloads.rollout_sizes import status_of
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, unix_time
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create
 from trio_sched.simulator.storage.clock import parse_timestamp
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied

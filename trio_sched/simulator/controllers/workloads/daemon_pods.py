@@ -5,9 +5,9 @@ from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.admission import TEMPLATE_GENERATION
 from trio_sched.simulator.controllers.workloads.revision_history import REVISION_LABEL
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject, copied
 
 _GENERATION_LABEL: Final = "pod-template-generation"

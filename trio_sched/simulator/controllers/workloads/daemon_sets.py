@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.nodes.node_matching import is_selected, untolerated
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.workloads.daemon_pods import (
@@ -27,7 +28,6 @@ from trio_sched.simulator.kubelets.pod_states import (
     unavailable_for,
 )
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, StoredObject
 
 Placements = dict[str, tuple[bool, bool]]

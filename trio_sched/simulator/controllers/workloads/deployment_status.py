@@ -5,9 +5,9 @@ Source: ``sync.go`` and ``progress.go`` of kube-controller-manager.
 
 from collections.abc import Iterable
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.rollout_sizes import max_unavailable, replicas_of, status_of
 from trio_sched.simulator.kubelets.pod_states import condition_of, unix_time
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
 _NO_DEADLINE = (1 << 31) - 1

@@ -4,6 +4,7 @@ from typing import ClassVar, Final
 
 from attrs import define
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.annotations import number_in
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.workloads.deployment_status import (
@@ -35,7 +36,6 @@ from trio_sched.simulator.controllers.workloads.workload_controller import (
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, unix_time
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import create, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
 

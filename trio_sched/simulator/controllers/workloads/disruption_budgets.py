@@ -5,12 +5,12 @@ from typing import ClassVar, Final
 
 from attrs import define
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of
 from trio_sched.simulator.controllers.workloads.rollout_sizes import scaled, status_of
 from trio_sched.simulator.controllers.workloads.workload_controller import REACT_SECONDS, WorkloadController
 from trio_sched.simulator.kubelets.pod_states import is_ready, is_terminating, unix_time
 from trio_sched.simulator.label_matching import matches_labels
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import Change, Collection, StoredObject
 
 _SCALABLE: Final = {

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.deployment_status import condition
 from trio_sched.simulator.controllers.workloads.job_indexes import (
     failures_of_index,
@@ -19,7 +20,6 @@ from trio_sched.simulator.controllers.workloads.job_pods import finished_at, has
 from trio_sched.simulator.controllers.workloads.job_policies import failure_verdict
 from trio_sched.simulator.kubelets.pod_states import is_active, is_terminating
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
 

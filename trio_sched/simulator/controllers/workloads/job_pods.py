@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.job_policies import replaces_failed_only
 from trio_sched.simulator.kubelets.pod_states import condition_of, is_terminating, unix_time
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.job_indexes import index_spans
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
 

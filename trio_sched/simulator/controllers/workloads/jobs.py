@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.workloads.deployment_status import condition
 from trio_sched.simulator.controllers.workloads.job_counts import (
@@ -34,7 +35,6 @@ from trio_sched.simulator.kubelets.pod_states import (
 )
 from trio_sched.simulator.pods.containers import containers_of
 from trio_sched.simulator.pods.pod_phase import phase_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import drop_finalizer, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied
 

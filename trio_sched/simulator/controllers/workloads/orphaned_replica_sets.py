@@ -3,6 +3,7 @@
 Without them a Deployment would create all of its pods a second time.
 """
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.annotations import number_in
 from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of
 from trio_sched.simulator.controllers.workloads.deployments import REVISION, TEMPLATE_HASH
@@ -10,7 +11,6 @@ from trio_sched.simulator.controllers.workloads.rollout_sizes import annotations
 from trio_sched.simulator.controllers.workloads.workload_controller import owner_reference
 from trio_sched.simulator.kubelets.pod_states import is_active
 from trio_sched.simulator.label_matching import matches_labels
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject, copied
 from trio_sched.simulator.storage.resource_types import ResourceType

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import cmp_to_key
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.kubelets.pod_states import is_active, is_ready, ready_since, unix_time
 from trio_sched.simulator.pods.pod_phase import phase_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.validation.core.annotations import deletion_cost
 

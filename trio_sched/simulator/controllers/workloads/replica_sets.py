@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from attrs import define
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects, controller_of
 from trio_sched.simulator.controllers.workloads.pod_ranking import first_to_delete
 from trio_sched.simulator.controllers.workloads.workload_controller import WorkloadController, without_zeros
@@ -17,7 +18,6 @@ from trio_sched.simulator.kubelets.pod_states import (
 )
 from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
 _MOST_AT_ONCE = 500

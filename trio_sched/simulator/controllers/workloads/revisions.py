@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.registry.defaults import template_defaults
 from trio_sched.simulator.storage.object_store import copied
 

@@ -3,8 +3,8 @@
 import math
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.annotations import number_in
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.storage.object_store import StoredObject
 
 DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"

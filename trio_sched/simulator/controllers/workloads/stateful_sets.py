@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.workloads.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.workloads.revision_history import REVISION_LABEL, RevisionHistory, template_of
 from trio_sched.simulator.controllers.workloads.rollout_sizes import replicas_of, status_of
@@ -18,7 +19,6 @@ from trio_sched.simulator.kubelets.pod_states import (
     unavailable_for,
 )
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import change
 from trio_sched.simulator.storage.object_store import StoredObject, copied
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import trio
 from attrs import define, field
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.controllers.controller import Controller
 from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.work_queue import WorkQueue
@@ -14,7 +15,6 @@ from trio_sched.simulator.controllers.workloads.controlled_objects import Contro
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.kubelets.pod_states import is_terminating
 from trio_sched.simulator.label_matching import matches_labels
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.defaults import pod_defaults
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, create, delete, write_fields
 from trio_sched.simulator.storage.object_store import Change, StoredObject, copied

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.endpoints.messages import Request
 from trio_sched.simulator.endpoints.negotiation import mapping
 from trio_sched.simulator.endpoints.patches.field_sets import (
@@ -29,7 +30,6 @@ from trio_sched.simulator.endpoints.patches.field_sets import (
 )
 from trio_sched.simulator.errors.status_errors import ApiError, bad_request, not_found
 from trio_sched.simulator.errors.targets import Target
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import change, create
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject, copied

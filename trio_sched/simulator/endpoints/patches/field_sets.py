@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from attrs import field, frozen
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.storage.resource_types import ResourceType
 from trio_sched.simulator.validation.apiextensions.custom_schemas import Schema
 from trio_sched.simulator.validation.meta.shapes import Field, fields_of

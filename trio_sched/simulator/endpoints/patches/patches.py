@@ -3,16 +3,13 @@
 import copy
 from typing import Any, Final
 
-import msgspec
-
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.errors import TrioSchedError
-from trio_sched.simulator.raw_objects import Json
 
 _MOST_OPERATIONS: Final = 10_000
 _MOST_COPIED_BYTES: Final = 3 << 20
 _LONGEST_INDEX: Final = 10
 
-_encode = msgspec.json.Encoder().encode
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -58,7 +55,7 @@ def json_patch(current: Json, operations: Any) -> Json:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
             raise PatchError("an operation of a JSON patch is an object with op and path")
         if operation.get("op") == "copy":
-            copied += len(_encode(_find(document, str(operation.get("from")))))
+            copied += len(encode(_find(document, str(operation.get("from")))))
             if copied > _MOST_COPIED_BYTES:
                 raise PatchError(f"the copy operations of a JSON patch copy more than {_MOST_COPIED_BYTES} bytes")
         document = _apply(document, operation)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import TrioSchedError
 from trio_sched.go.text import shortened
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.shapes import Field, fields_of
 
 _DIRECTIVE = "$patch"

@@ -8,9 +8,9 @@ import math
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.pod_phase import is_finished
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject

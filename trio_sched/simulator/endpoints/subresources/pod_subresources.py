@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.admission.admission import topology_labels
 from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.negotiation import read_object
@@ -12,7 +13,6 @@ from trio_sched.simulator.errors.status_errors import ApiError, bad_request, con
 from trio_sched.simulator.errors.targets import Target
 from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.pod_phase import is_finished, phase_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import DeleteOptions, delete, require, write_fields
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject

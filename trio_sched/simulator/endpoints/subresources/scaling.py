@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.go.text import shortened
 from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.negotiation import accepted_form, mapping, read_body, read_object
@@ -12,15 +13,11 @@ from trio_sched.simulator.endpoints.writing import patch_type, patched
 from trio_sched.simulator.errors.status_errors import bad_request, invalid
 from trio_sched.simulator.errors.targets import Target
 from trio_sched.simulator.printers.table_cells import age, columns
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import change, require
 from trio_sched.simulator.storage.cluster_state import ClusterState
 from trio_sched.simulator.storage.object_store import StoredObject
 from trio_sched.simulator.storage.resource_types import ResourceType, ScalePaths
 from trio_sched.simulator.validation.meta.field_problems import bad_value
-
-_encode = msgspec.json.Encoder().encode
-
 
 _PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 _SELECTOR = ("spec", "selector")
@@ -96,7 +93,7 @@ def serve_scale(state: ClusterState, target: Target, request: Request) -> Respon
 def _answer(state: ClusterState, request: Request, scale: Json) -> Response:
     """*scale*, or the table of it that kubectl prints."""
     if accepted_form(request.headers.get("accept", "")).form != "table":
-        return Response(200, _encode(scale))
+        return Response(200, encode(scale))
     metadata = scale["metadata"]
     cells = [metadata["name"], scale["spec"]["replicas"], scale["status"]["replicas"], age(scale, state.now())]
     table = {
@@ -106,7 +103,7 @@ def _answer(state: ClusterState, request: Request, scale: Json) -> Response:
         "columnDefinitions": columns("Name", "Desired", "Available", "Age"),
         "rows": [{"cells": cells, "object": {**_PARTIAL, "metadata": metadata}}],
     }
-    return Response(200, _encode(table))
+    return Response(200, encode(table))
 
 
 def _set(fields: Json, path: tuple[str, ...], value: int) -> None:

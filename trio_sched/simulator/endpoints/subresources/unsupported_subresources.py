@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.endpoints.messages import Request, Response
 from trio_sched.simulator.endpoints.negotiation import read_object
 from trio_sched.simulator.errors.status_errors import no_containers
 from trio_sched.simulator.errors.targets import Target
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.registry.lifecycle import require
 from trio_sched.simulator.storage.cluster_state import ClusterState
 

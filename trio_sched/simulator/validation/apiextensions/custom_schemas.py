@@ -15,9 +15,9 @@ import msgspec
 from attrs import field, frozen
 
 from trio_sched.cel.errors import CompileError, EvaluationError
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import nearest_name
 from trio_sched.go.text import quote, shortened
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.decoding import Decoded, UnknownField, decode
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,

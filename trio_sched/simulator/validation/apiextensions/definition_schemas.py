@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import nearest_name
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.apiextensions.custom_schemas import compile_schema, is_pattern
 from trio_sched.simulator.validation.apiextensions.definition_lists import list_type_problems
 from trio_sched.simulator.validation.apiextensions.definition_rules import rule_problems

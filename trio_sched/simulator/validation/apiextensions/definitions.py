@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.apiextensions.definition_names import (
     column_problems,
     conversion_problems,

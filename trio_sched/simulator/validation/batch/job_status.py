@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.batch.jobs import count_of_indexes
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, duplicate, required
 from trio_sched.simulator.validation.meta.metadata import same

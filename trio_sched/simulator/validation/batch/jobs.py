@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.go.text import quote
 from trio_sched.simulator.label_matching import matches_labels
 from trio_sched.simulator.pods.containers import containers_of
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.batch.cron import schedule_problem
 from trio_sched.simulator.validation.core.pods import template_problems
 from trio_sched.simulator.validation.meta import names

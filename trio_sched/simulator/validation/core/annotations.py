@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.pods.containers import placed_containers
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.taints import taint_problems, toleration_problems
 from trio_sched.simulator.validation.core.volumes import descending_path_problems
 from trio_sched.simulator.validation.meta.decoding import decode

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.core.environment import source_list_problems, variable_problems
 from trio_sched.simulator.validation.core.resources import requirement_problems
 from trio_sched.simulator.validation.core.security import container_security_problems

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import parse_nano
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, required, unsupported
 from trio_sched.simulator.validation.meta.shapes import fields_of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.core.annotations import node_annotation_problems
 from trio_sched.simulator.validation.core.resources import quantity_problems
 from trio_sched.simulator.validation.core.taints import taint_problems

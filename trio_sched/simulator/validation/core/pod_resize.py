@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.pods.pod_defaults import quality_of_service
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import MIRROR
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem, bad_value, forbidden_field
 

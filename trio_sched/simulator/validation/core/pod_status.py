@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.core.annotations import pod_annotation_changes
 from trio_sched.simulator.validation.core.security import ID_RULE, MAX_ID
 from trio_sched.simulator.validation.meta import names

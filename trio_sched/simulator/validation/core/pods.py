@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
+from trio_sched.documents.json_values import Json, encode
 from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.pods.containers import placed_containers
 from trio_sched.simulator.pods.pod_resources import aggregated, aggregated_quantities
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.annotations import MIRROR, pod_annotation_problems, profile_mismatches
 from trio_sched.simulator.validation.core.containers import (
     PodContext,
@@ -56,7 +56,6 @@ _NAMED: Final[Mapping[str, names.Check]] = {
     "priorityClassName": names.subdomain,
 }
 _LONGEST_REMEMBERED: Final = 16 * 1024
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def sent_pod_problems(fields: Json) -> Iterator[FieldProblem]:
@@ -83,7 +82,7 @@ def pod_problems(fields: Json) -> Iterator[FieldProblem]:
 def _spec_problems(spec: Json, name: str) -> Iterable[FieldProblem]:
     """What is wrong with the spec of a pod; most pods are copies of few, which are checked once."""
     if not spec.get("volumes"):  # the names of volumes depend on the pod's
-        encoded = _encode(spec)
+        encoded = encode(spec)
         if len(encoded) <= _LONGEST_REMEMBERED:
             return _problems_of(encoded)
     return pod_spec_problems(spec, "spec", name=name, is_pod=True)

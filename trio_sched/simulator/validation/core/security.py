@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.pods.containers import placed_containers
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.volumes import descending_path_problems
 from trio_sched.simulator.validation.core.windows import windows_option_problems
 from trio_sched.simulator.validation.meta.field_problems import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.meta.field_problems import FieldProblem
 from trio_sched.simulator.validation.meta.metadata import label_problems
 

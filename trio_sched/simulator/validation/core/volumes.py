@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import parse_nano
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.core.environment import field_problems, resource_field_problems
 from trio_sched.simulator.validation.core.volume_claims import claim_spec_problems
 from trio_sched.simulator.validation.meta import names

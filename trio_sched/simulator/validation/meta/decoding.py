@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.errors import nearest_name
 from trio_sched.go.text import quote, shortened
 from trio_sched.objects.amounts.quantity import QuantityError, parse_nano
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.shapes import ADDED_SINCE, fields_of, is_well_formed
 
 _WORDS: Final = {

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 
 
 class FieldProblem(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from attrs import frozen
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _INT64: Final = (-(1 << 63), (1 << 63) - 1)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.core.volumes import driver_name_problems
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.conditions import condition_problems

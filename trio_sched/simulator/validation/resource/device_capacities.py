@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.amounts.quantity import NANO, parse_nano
-from trio_sched.simulator.raw_objects import Json
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,
     bad_value,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.meta import names
 from trio_sched.simulator.validation.meta.field_problems import (
     FieldProblem,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from trio_sched.cel.errors import CompileError
-from trio_sched.simulator.raw_objects import Json
+from trio_sched.documents.json_values import Json
 from trio_sched.simulator.validation.core.resources import is_extended
 from trio_sched.simulator.validation.core.volumes import driver_name_problems
 from trio_sched.simulator.validation.meta import names
