@@ -56,7 +56,7 @@ class Constraint:
     """nodeTaintsPolicy Honor: pods are counted on nodes whose taints the pod tolerates only."""
 
     def counted(self, namespace: str) -> PodSelector:
-        """Selects the pods to count. An empty selector counts none, although it matches every pod."""
+        """Selects the pods to count, none that are being deleted; an empty selector none, although it matches all."""
         return _counted(namespace, NOTHING if self.labels.is_everything else self.labels)
 
 

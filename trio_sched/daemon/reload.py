@@ -229,7 +229,7 @@ class Reloader:
 
 
 def changed_lines(former: SchedulerConfig, new: SchedulerConfig) -> tuple[str, ...]:
-    """The lines of the configuration that *new* does not have (``-``) and those that it has instead (``+``)."""
+    """The changed lines of the configuration: those that *new* does not have (``-``) and has instead (``+``)."""
     from trio_sched.config.dump import dump_configuration  # not needed to start
 
     before, after = (dump_configuration(config).splitlines() for config in (former, new))

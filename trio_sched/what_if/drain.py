@@ -43,7 +43,7 @@ class Drained:
 
     @property
     def command(self) -> str:
-        """The command that does the same, node by node in the order in which they were emptied."""
+        """The ``kubectl drain`` that does the same, node by node in the order in which they were emptied."""
         emptied = [node for wave in self.waves for node in wave.emptied]
         in_order = [*emptied, *(node for node in self.nodes if node not in emptied)]
         force = " --force" if self.unmanaged else ""

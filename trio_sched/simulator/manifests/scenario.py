@@ -1,4 +1,4 @@
-"""Clusters from manifests: they are put into the store of an API server."""
+"""Clusters from manifests: they are put into the store of an API server, with namespaces and such that no file has."""
 
 from __future__ import annotations
 
@@ -137,6 +137,7 @@ def _store(server: ApiServer, manifest: Manifest) -> None:
 
 
 def _ensure_namespace(server: ApiServer, name: str) -> None:
+    """Create the namespace *name* if no manifest has it."""
     if server.store.get("namespaces", name) is None:
         create(server.state, server.state.types.core("namespaces"), "", {"metadata": {"name": name}})
 
