@@ -194,7 +194,7 @@ async def run_simulation(plan: Plan, progress: Count) -> Outcome:
             settled = await settle()
             if plan.change is not None:
                 running = RunningCluster(
-                    server=server, schedulers=activity.schedulers, settle=settle, outcome=partial(outcome_now, True)
+                    server=server, schedulers=activity.schedulers, settle=settle, outcome=partial(outcome_now, settled)
                 )
                 await plan.change(running)
                 settled = await settle()

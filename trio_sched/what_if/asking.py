@@ -10,7 +10,6 @@ from typing import Final
 from attrs import define, evolve, field
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.errors import TrioSchedError
 from trio_sched.simulation.outcome import Outcome
 from trio_sched.simulation.report.sections import Section
 from trio_sched.simulation.simulated_run import Count, Plan, RunningCluster, run_plan
@@ -21,10 +20,6 @@ from trio_sched.what_if.effects import Effect, PodState, effects_of, pod_states
 
 _ROWS: Final = 50
 """Of tables."""
-
-
-class NotAtRest(TrioSchedError):
-    """The cluster does not come to rest before anything is changed, so that no effect could be told apart."""
 
 
 @define(eq=False, kw_only=True)
@@ -71,7 +66,6 @@ def ask(plan: Plan, action: Action, progress: Count, *, every_pod: bool = False,
         all_rows: whether tables have all rows, however many.
 
     Raises:
-        NotAtRest: the cluster does not come to rest by itself.
         ManifestError: an object is refused.
         TrioSchedError: the daemon cannot run so, or the cluster cannot be changed so; possibly in an exception group.
     """
@@ -79,7 +73,7 @@ def ask(plan: Plan, action: Action, progress: Count, *, every_pod: bool = False,
     outcome = run_plan(evolve(plan, change=asked.change, inspect=asked.inspect), progress)
     assert asked.first is not None
     action.effects = effects_of(asked.before, asked.after, outcome)
-    problems = [*action.problems(), *([] if outcome.settled else ["the cluster does not come to rest afterwards"])]
+    problems = [*action.problems(), *_unrest(asked.first, outcome)]
     most_rows = None if all_rows else _ROWS
     sections = effect_sections(action.effects, asked.first, outcome, every_pod=every_pod, most_rows=most_rows)
     counted = list(counted_effects(action.effects))
@@ -90,6 +84,13 @@ def ask(plan: Plan, action: Action, progress: Count, *, every_pod: bool = False,
         sections=(*action.sections(), *sections),
         commands=tuple(action.commands()),
     )
+
+
+def _unrest(before: Outcome, after: Outcome) -> Iterator[str]:
+    if not before.settled:
+        yield "the cluster does not come to rest by itself, before it is changed; not all of this need come of that"
+    elif not after.settled:
+        yield "the cluster does not come to rest afterwards"
 
 
 @define(eq=False)

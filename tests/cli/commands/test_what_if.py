@@ -11,6 +11,7 @@ import yaml
 
 from trio_sched.cli.main import main
 from trio_sched.cli.process.exit_code import ExitCode
+from trio_sched.simulation import simulated_run
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 POOL = "cloud.google.com/gke-nodepool"
@@ -123,6 +124,18 @@ def test_budgets_make_waves_and_a_budget_that_allows_nothing_blocks(write: Write
     assert {one["node"] for one in data["blocked"]} == {"n1"}
     assert "The disruption budget web needs 4 healthy pods and has 4 currently" in data["blocked"][0]["why"]
     assert data["pods"] == []
+
+
+def test_a_cluster_that_never_comes_to_rest_has_no_effects_that_can_be_told(
+    write: Write, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_run, "LONGEST_SECONDS", 120.0)
+    shunned = node("n1", taints=[{"key": "gone", "effect": "NoExecute"}])
+    cluster = write("cluster.yaml", shunned, node("n2"), deployment("web", 1, nodeName="n1"))
+    code, data = asked(capsys, "cordon", "n2", "--cluster", cluster)
+    assert (code, data["works"]) == (ExitCode.FAILURE, False)
+    said = " ".join(data["summary"])
+    assert "the cluster does not come to rest by itself, before it is changed" in said
 
 
 def test_pods_that_nothing_makes_again_are_gone_after_a_drain(write: Write, capsys: Capture) -> None:
