@@ -194,6 +194,12 @@ def priority_class(name: str, value: int) -> Json:
     return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
 
 
+def limit_range(name: str, **limits: Json) -> Json:
+    """What containers may request: ``min``, ``maxLimitRequestRatio`` and the like."""
+    head = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": name, "namespace": NAMESPACE}}
+    return {**head, "spec": {"limits": [{"type": "Container", **limits}]}}
+
+
 def affinity(which: str, labels: Mapping[str, str], key: str, *, also: Json | None = None, **more: Any) -> Json:
     terms = [{"labelSelector": {"matchLabels": dict(one)}, "topologyKey": key, **more} for one in (labels, also) if one]
     return {which: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

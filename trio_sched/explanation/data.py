@@ -30,6 +30,8 @@ _MAX_CAUSES: Final = 4
 """Requirements that are named as causes of different nodes."""
 _MAX_TOGETHER: Final = 2
 """Requirements that are named together as the cause of others than most nodes."""
+_MAX_REFUSED: Final = 2
+"""What admission refuses, of what is named as standing in the way."""
 
 
 def explanation_as_data(one: Explanation, workload: Workload | None = None, kubectl: Kubectl = ANY_CLUSTER) -> Json:
@@ -114,6 +116,7 @@ def cause_text(one: Explanation) -> str:
     passing = f"{np.count_nonzero(otherwise)} of {len(analysis.nodes)} nodes pass everything else"
     text = f"{titles}. {passing}; {evidence}" if evidence else f"{titles}. {passing}"
     text += "".join(_other_causes(analysis, blocking))
+    text += "".join(f"; {refused}" for refused in one.remedies.refused[:_MAX_REFUSED])
     if one.pod.nominated_node_name and one.waiting is not None:
         text += "".join(f". {line[:1].upper()}{line[1:]}" for line in one.waiting.details)
     elif one.outcome.victims:

@@ -12,6 +12,7 @@ from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import nearest_name
 from trio_sched.explanation.analysis import Analysis, FailingClause, analyse, awaited_clauses, clause_without_hook
+from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.remedies import Remedies, find_remedies
 from trio_sched.explanation.trial import Outcome, Trial, without_node
 from trio_sched.explanation.wake_events import wake_events
@@ -155,6 +156,7 @@ def explain(
                 _look_for_awaited(found, trial)
             if remedies and not found.fits_now:
                 found.remedies = find_remedies(analysis, trial)
+                found.notes += _notes_on_requests(found.remedies, trial)
             if not unknown:
                 hints = scheduler.queue.profiles[profile.name].hints
                 found.events = wake_events(hints, _rejecting(found.blocking, analysis))
@@ -173,6 +175,15 @@ def _notes_on_node(scheduler: Scheduler, pod: Pod) -> list[str]:
     if pod.status.phase == "Pending":
         return [f"the kubelet of {pod.node_name} starts it; kubectl describe pod shows how far that is"]
     return []
+
+
+def _notes_on_requests(remedies: Remedies, trial: Trial) -> list[str]:
+    """That LimitRanges are not known here, which may refuse the requests of a change."""
+    edited = [one for remedy in remedies.found for one in remedy.edited if one.kind == "Pod" and one.new is not None]
+    is_known = LIMIT_RANGE in trial.scheduler.object_cache.kinds
+    if is_known or all(one.old is None or one.new.spec.containers == one.old.spec.containers for one in edited):
+        return []
+    return ["LimitRanges are not known here; they may refuse a smaller request"]
 
 
 def _look_for_awaited(found: Explanation, trial: Trial) -> None:

@@ -14,6 +14,8 @@ from attrs import define, field, frozen
 
 from trio_sched.explanation.analysis import Analysis, FailingClause
 from trio_sched.explanation.evictions import evictions
+from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
+from trio_sched.explanation.limit_ranges import as_allowed, limit_ranges, refusals
 from trio_sched.explanation.new_nodes import new_nodes
 from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.patches import pod_patch
@@ -78,6 +80,8 @@ class Remedies:
     """The one that touches least first."""
     tried: list[str] = field(factory=list)
     """Titles of what was tried and does not help."""
+    refused: list[str] = field(factory=list)
+    """What admission refuses of a change that would help, with nothing like it that it allows."""
     is_complete: bool = True
     """Whether everything that was thought of was tried."""
 
@@ -136,16 +140,28 @@ class _Search:
                     change = change & other
             self._try(change, tuple(clauses))
 
-    def _try(self, change: Change, clauses: tuple[FailingClause, ...], *, preempt: bool = False) -> None:
+    def _try(
+        self,
+        change: Change,
+        clauses: tuple[FailingClause, ...],
+        *,
+        preempt: bool = False,
+        is_allowed: bool = False,
+    ) -> None:
         if change.title in self._seen or (change.series and change.series in self._ended):
             return
         self._seen.add(change.title)
         if self.trial.count >= MAX_TRIALS:
             self.remedies.is_complete = False
             return
+        allowed: list[Change] = []
         try:
             with self.trial.made(change) as edited:
                 outcome = self.trial.decide_made(edited, preempt=preempt)
+                refused = self._refusals(edited) if outcome.node_name and not is_allowed else []
+                if refused:
+                    pod, ranges = self.trial.subject(edited), limit_ranges(self.trial)
+                    allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
                 rivals, stopped = list[Pod](), ""
@@ -162,6 +178,14 @@ class _Search:
             return
         if not outcome.node_name:
             self.remedies.tried.append(change.title)
+            return
+        if refused:
+            if all(edit.kind == LIMIT_RANGE for one in allowed for edit in one.edits[:1]):
+                self.remedies.tried.append(f"{change.title} ({refused[0]})")
+                self.remedies.refused += [text for text in refused if text not in self.remedies.refused]
+            self._seen.discard(change.title)
+            for one in allowed:
+                self._try(one, clauses, preempt=preempt, is_allowed=True)
             return
         if all(map(_is_deletion, edited)):
             deleted = frozenset((one.namespace, one.name) for one in edited)
@@ -186,6 +210,14 @@ class _Search:
                 is_partial=bool(stopped) or any(not is_of(owner, one) for one in rivals),
             )
         )
+
+    def _refusals(self, edited: Sequence[EditedObject]) -> list[str]:
+        """What LimitRanges refuse of the pod in question, if admission is asked about it at all."""
+        pod = self.trial.subject(edited)
+        patch = pod_patch(self.trial.pod, pod)
+        if not patch.whole or (patch.is_in_place and not patch.resize):
+            return []
+        return refusals(pod, limit_ranges(self.trial))
 
 
 def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
@@ -221,6 +253,8 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
         before, after = one.old.metadata.labels or {}, (one.new.metadata.labels or {}) if one.new is not None else {}
         is_other = any(after.get(key, value) != value for key, value in before.items())
         return Touch.OTHER_PODS if is_other else Touch.NODE
+    if one.kind == LIMIT_RANGE:
+        return Touch.OTHER_PODS
     if one.kind != "Pod":
         is_left = one.kind == "PersistentVolumeClaim" and one.old is not None and bool(one.old.spec.volume_name)
         is_other = is_left and (one.new is None or one.new.spec.volume_name != one.old.spec.volume_name)

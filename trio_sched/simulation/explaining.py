@@ -25,7 +25,7 @@ from trio_sched.objects.timestamps import parse_time
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
-from trio_sched.simulation.explanations import show_priority_classes
+from trio_sched.simulation.explanations import show_unwatched
 from trio_sched.simulation.live.cluster_snapshot import (
     Objects,
     assembled,
@@ -192,7 +192,7 @@ async def explain_settled(question: Question, store: ObjectStore, assembly: Asse
     Raises:
         NoSuchPod: there is no such pod.
     """
-    show_priority_classes(store, assembly.scheduler)
+    show_unwatched(store, assembly.scheduler)
     objects = objects_of_store(store)
     asked = AskedPods([pod for pod in objects(POD_KIND) if not pod.is_terminal], _owners(objects))
     return await _explained(question, assembly, asked, _asked(question, asked), now)

@@ -14,14 +14,14 @@ from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.explanation.commands import Workload, workload_of
 from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import explain
-from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
-from trio_sched.explanation.priorities import PriorityClass
 from trio_sched.go.text import shortened
 from trio_sched.objects.pod import Pod
+from trio_sched.simulation.explained_kinds import EXPLAINED_KINDS
 from trio_sched.simulation.missing_pods import missing_pods
 from trio_sched.simulator.controllers.workloads.controlled_objects import controller_of
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
+from trio_sched.simulator.storage.resource_types import collection_of
 
 Json = dict[str, Any]
 
@@ -36,8 +36,6 @@ _MOST: Final = 50
 """Pods that are explained for one name."""
 _SHORTEST_CUT: Final = 40
 """Characters of the names of workloads that are left in those of their pods at least."""
-_PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
-_decode_priority_class: Final = msgspec.json.Decoder(PriorityClass).decode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 
 
@@ -125,7 +123,7 @@ def explain_pods(
     Raises:
         CannotExplain: there is no such pod, or its scheduler is not simulated.
     """
-    show_priority_classes(store, scheduler)
+    show_unwatched(store, scheduler)
     explained: dict[str, Explanation] = {}
     for name, nodes in names.items():
         keys = _matching(store, scheduler, name)
@@ -136,13 +134,14 @@ def explain_pods(
     return tuple(explained.values())
 
 
-def show_priority_classes(store: ObjectStore, scheduler: Scheduler) -> None:
-    """Put them, which no scheduler reads, where explanations look for them."""
+def show_unwatched(store: ObjectStore, scheduler: Scheduler) -> None:
+    """Put the objects of kinds that no scheduler reads where explanations look for them."""
     cache = scheduler.object_cache
-    cache.add_kind(PRIORITY_CLASS)
-    for stored in store.collection(_PRIORITY_CLASSES).in_order():
-        one = _decode_priority_class(stored.encoded(b"{"))
-        cache.put(PRIORITY_CLASS, one.name, "", one)
+    for name, kind in EXPLAINED_KINDS.items():
+        cache.add_kind(name)
+        for stored in store.collection(collection_of(kind.group, kind.version, kind.plural)).in_order():
+            one = msgspec.json.decode(stored.encoded(b"{"), type=kind.type)
+            cache.put(name, one.metadata.name, one.metadata.namespace, one)
 
 
 def _matching(store: ObjectStore, scheduler: Scheduler, name: str) -> list[str]:

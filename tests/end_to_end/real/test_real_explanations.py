@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no 
 
 KINDS = (
     "pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,"
-    "csinodes,csidrivers,csistoragecapacities,nodes"
+    "csinodes,csidrivers,csistoragecapacities,limitranges,nodes"
 )
 CONTROLLERS = (
     "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,"

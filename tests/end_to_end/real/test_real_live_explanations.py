@@ -143,6 +143,7 @@ async def test_who_may_list_pods_and_nodes_only_is_told_what_that_hides(tmp_path
         assert one["workload"] == {"kind": "ReplicaSet", "name": "web-abc"}
         assert {
             "you may not list poddisruptionbudgets; which pods a budget protects is not known",
+            "you may not list limitranges in namespace default; they may refuse a request that is suggested",
             "you may not list priorityclasses; no other priority is tried",
             "you may not list namespaces; pod affinity that selects namespaces may be judged wrongly",
         } <= set(data["notes"])

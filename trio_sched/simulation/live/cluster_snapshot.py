@@ -17,8 +17,6 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.errors import TrioSchedError
-from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
-from trio_sched.explanation.priorities import PriorityClass
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.changes import Change
 from trio_sched.objects.node import Node
@@ -26,15 +24,13 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload_groups import PLURAL as WORKLOADS
 from trio_sched.objects.pod_groups.workload_groups import Workload, with_groups_of_workloads
 from trio_sched.plugin_api.custom_resources import Watched, plural_of
+from trio_sched.simulation.explained_kinds import EXPLAINED_KINDS
 from trio_sched.simulation.simulated_run import in_process_clients
 from trio_sched.simulator import ApiServer, trio_clock
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import ObjectStore
 from trio_sched.simulator.storage.resource_types import collection_of
 
-PRIORITY_CLASSES: Kind[Any] = Kind(
-    group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False, type=PriorityClass
-)
 _WORKLOADS: Kind[Any] = Kind(
     group="scheduling.k8s.io", version="v1alpha1", plural=WORKLOADS, namespaced=True, type=Workload
 )
@@ -62,7 +58,7 @@ def snapshot_of(objects: Objects, wanted: Iterable[Watched]) -> ClusterSnapshot:
         objects: gives the objects of a kind.
         wanted: the kinds that plugins read, besides pods and nodes.
     """
-    others: dict[Watched, Sequence[Any]] = {PRIORITY_CLASS: list(objects(PRIORITY_CLASSES))}
+    others: dict[Watched, Sequence[Any]] = {name: list(objects(kind)) for name, kind in EXPLAINED_KINDS.items()}
     for resource in wanted:
         found = kind_of(resource)
         if found is not None:

@@ -10,6 +10,7 @@ from attrs import define, field
 
 from trio_sched.daemon.watching.watched_kinds import kind_of
 from trio_sched.errors import TrioSchedError
+from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding.decoding import Page
@@ -20,10 +21,13 @@ from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload_groups import join_group, with_groups_of_workloads
 from trio_sched.plugin_api.custom_resources import Watched
-from trio_sched.simulation.live.cluster_snapshot import PRIORITY_CLASSES, ClusterSnapshot
+from trio_sched.simulation.explained_kinds import EXPLAINED_KINDS
+from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot
 
 _AT_ONCE: Final = 4
 """Kinds that are listed at the same time."""
+_FEW_NAMESPACES: Final = 10
+"""In so many namespaces what only matters there is listed one after the other; else in all at once."""
 _STORAGE: Final = frozenset(
     {
         "CSIDriver",
@@ -39,6 +43,7 @@ _DEVICES: Final = frozenset({"DeviceClass", "DeviceTaintRule", "ResourceClaim", 
 _OWNERS: Final = frozenset({"ReplicaSet", "ReplicationController", "Service", "StatefulSet"})
 """Kinds whose selectors count in scores only."""
 _HIDES: Final[Mapping[str, str]] = {
+    LIMIT_RANGE: "they may refuse a request that is suggested",
     "Namespace": "pod affinity that selects namespaces may be judged wrongly",
     "PodDisruptionBudget": "which pods a budget protects is not known",
     PRIORITY_CLASS: "no other priority is tried",
@@ -60,6 +65,8 @@ def is_needed(kind: Watched, pods: Collection[Pod], *, scores_matter: bool) -> b
         return any(pod.spec.volumes for pod in pods)
     if kind in _DEVICES:
         return any(pod.spec.resource_claims or _has_extended_resources(pod) for pod in pods)
+    if kind == LIMIT_RANGE:
+        return any(not pod.node_name for pod in pods)
     if kind in ("PodGroup", "CompositePodGroup"):
         return any(pod.spec.scheduling_group is not None for pod in pods)
     return True
@@ -121,16 +128,20 @@ class LiveListing:
             KubeClientError: the cluster cannot be reached.
         """
         others: dict[Watched, list[Any]] = {}
-        kinds: dict[Watched, Kind[Any]] = {PRIORITY_CLASS: PRIORITY_CLASSES}
+        kinds: dict[Watched, Kind[Any]] = dict(EXPLAINED_KINDS.items())
         for resource in wanted:
             found = kind_of(resource)
             if found is not None:
                 kinds[found[0]] = found[1]
-        limit = trio.CapacityLimiter(_AT_ONCE)
+        limit, namespaces = trio.CapacityLimiter(_AT_ONCE), {pod.namespace for pod in asked}
 
         async def list_one(name: Watched, kind: Kind[Any]) -> None:
             async with limit:
-                others[name] = await self._optional(name, kind)
+                # Of the others, pods of other namespaces matter as well.
+                only = namespaces if name == LIMIT_RANGE and len(namespaces) <= _FEW_NAMESPACES else {""}
+                others[name] = [
+                    one for namespace in sorted(only) for one in await self._optional(name, kind, namespace)
+                ]
 
         async with trio.open_nursery() as nursery:
             for name, kind in kinds.items():
@@ -154,19 +165,20 @@ class LiveListing:
             server = self.client.settings.server
             raise NotListed(f"{server} serves no {kind.plural}; is it the API server of a cluster?") from missing
 
-    async def _optional(self, name: Watched, kind: Kind[Any]) -> list[Any]:
+    async def _optional(self, name: Watched, kind: Kind[Any], namespace: str) -> list[Any]:
         try:
-            return await self._listed(kind)
+            return await self._listed(kind, namespace)
         except NotFound:
             self.not_served.add(str(name))
             return []  # of a version of Kubernetes that does not have it
         except (Forbidden, Unauthorized):
             hides = _HIDES.get(str(name), "what depends on them may be judged wrongly")
             self.hidden[str(name)] = kind.plural
-            self.notes.append(f"you may not list {kind.plural}; {hides}")
+            where = f" in namespace {namespace}" if namespace else ""
+            self.notes.append(f"you may not list {kind.plural}{where}; {hides}")
             return []
 
-    async def _listed(self, kind: Kind[Any]) -> list[Any]:
+    async def _listed(self, kind: Kind[Any], namespace: str = "") -> list[Any]:
         found: list[Any] = []
         self.begin(f"listing {kind.plural}")
 
@@ -180,7 +192,7 @@ class LiveListing:
 
         async def read(served: Kind[Any]) -> None:
             found.clear()
-            await list_pages(self.client, served, take)
+            await list_pages(self.client, served, take, namespace=namespace)
 
         await self.served.use(kind, read)
         return found

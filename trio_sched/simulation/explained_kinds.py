@@ -1,0 +1,20 @@
+"""The kinds that explanations read and no plugin does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
+from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
+from trio_sched.explanation.priorities import PriorityClass
+from trio_sched.kube_client.kinds import Kind
+from trio_sched.objects.limit_range import LimitRange
+
+EXPLAINED_KINDS: Final[Mapping[str, Kind[Any]]] = {
+    PRIORITY_CLASS: Kind(
+        group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False, type=PriorityClass
+    ),
+    LIMIT_RANGE: Kind(version="v1", plural="limitranges", namespaced=True, type=LimitRange),
+}
+"""The name under which they are in the caches → how they are listed."""
