@@ -38,6 +38,29 @@ def pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+def deployment(name: str, on: Sequence[str], **of_pod: Any) -> list[Json]:
+    """A Deployment with a pod on each of these nodes, pending where it is empty, and what stands between them."""
+    labels = {"app": name, "pod-template-hash": "abc"}
+    template = pod("", labels={"app": name}, **of_pod)
+    spec = {
+        "replicas": len(on),
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": template["spec"]},
+    }
+    metadata = {"namespace": NAMESPACE, "uid": f"uid-{name}"}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**metadata, "name": name}, "spec": spec}
+    between = {**made, "kind": "ReplicaSet", "metadata": {**metadata, "name": f"{name}-abc", "uid": f"uid-{name}-abc"}}
+    pods = [pod(f"{name}-abc-{number}", on=node_name, labels=labels, **of_pod) for number, node_name in enumerate(on)]
+    return [made, _of(made, between), *(_of(between, one) for one in pods)]
+
+
+def _of(owner: Json, one: Json) -> Json:
+    """*one* with *owner* as its controller."""
+    reference = {key: owner["metadata"][key] for key in ("name", "uid")}
+    reference |= {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}
+    return {**one, "metadata": {**one["metadata"], "ownerReferences": [reference]}}
+
+
 def claim(
     name: str,
     *,

@@ -85,6 +85,39 @@ def test_a_rollout_that_would_stop_is_no_first_choice() -> None:
     assert list(whole).index("tolerate gpu") < list(whole).index("take the taint gpu off c")
 
 
+def test_a_smaller_request_is_one_with_which_all_pods_of_the_workload_run() -> None:
+    """Beside the pod of nobody one node has 3 CPU left, the other one 2: for three pods."""
+    labels, owner = {"pod-template-hash": "7f"}, owner_reference("ReplicaSet", "web-7f")
+    of_web = [pod(f"web-{number}", cpu="6", memory="6Gi", labels=labels, owner=owner) for number in range(3)]
+    running = pod("running", cpu="1", node_name="a")
+    nodes = [node("a", cpu="4", memory="5Gi"), node("b", cpu="2", memory="5Gi")]
+    found = notes_of(nodes, [running, *of_web], of_web[0])
+    titles = [title for title in found if title.startswith("request")]
+    assert titles == ["request cpu ≤ 1.5 and request memory ≤ 2.5Gi", "request cpu ≤ 3 and request memory ≤ 5.0Gi"]
+    assert found[titles[0]] == ()
+    assert found[titles[1]] == ("the rollout would stop: 1 of 3 new pods fit beside the old ones",)
+
+
+def test_pods_of_a_job_are_all_made_again_with_the_smaller_request() -> None:
+    owner = owner_reference("Job", "report")
+    pods = [pod(f"report-{name}", cpu="3", node_name=name, owner=owner) for name in ("a", "")]
+    found = notes_of([node("a", cpu="5")], pods, pods[1])
+    assert found["request cpu ≤ 2"] == ()
+    pods = [pod(f"report-{number}", cpu="3", owner=owner) for number in range(2)]
+    found = notes_of([node("a", cpu="2")], pods, pods[1])
+    assert list(found)[:2] == ["request cpu ≤ 1", "request cpu ≤ 2"]
+    assert found["request cpu ≤ 2"] == ("1 of 2 pods fit that are made again with it",)
+
+
+def test_how_many_pods_of_the_workload_get_a_place_is_said() -> None:
+    """The node that is uncordoned has room for two of them."""
+    owner = owner_reference("StatefulSet", "db")
+    pods = [pod(f"db-{number}", cpu="2", owner=owner) for number in range(3)]
+    found = notes_of([node("a", cpu="4", unschedulable=True)], pods, pods[0])
+    assert found["uncordon a"] == ("2 of 3 pods run then that are pending like this one",)
+    assert list(found).index("2 more nodes like a (4 CPU, 16.0Gi each)") < list(found).index("uncordon a")
+
+
 def test_a_pod_whose_replacement_fits_elsewhere_is_moved() -> None:
     """The other pod could be deleted as well, but what its controller makes in its place would be pending."""
     movable = pod("movable", cpu="2", node_name="a", owner=owner_reference("ReplicaSet", "web"))
@@ -130,7 +163,8 @@ def test_as_many_nodes_are_added_as_all_pods_of_the_workload_need() -> None:
 
     found = notes_of([node("a", cpu="7", unschedulable=True)], [*pods, other], pods[3])
     added = {title: notes[0] for title, notes in found.items() if "like" in title}
-    assert list(added) == ["one more node like a (7 CPU, 16.0Gi)", "4 more nodes like a (7 CPU, 16.0Gi each)"]
+    assert list(added) == ["4 more nodes like a (7 CPU, 16.0Gi each)", "one more node like a (7 CPU, 16.0Gi)"]
+    assert added["one more node like a (7 CPU, 16.0Gi)"] == "2 of 7 pods run then that are pending like this one"
     assert added["4 more nodes like a (7 CPU, 16.0Gi each)"] == "then all 7 pods run that are pending like this one"
 
     found = notes_of([node("a", cpu="7", unschedulable=True)], pods[:2], pods[0])

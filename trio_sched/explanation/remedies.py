@@ -21,9 +21,10 @@ from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.priorities import higher_priorities
-from trio_sched.explanation.rollouts import stopped_rollout
+from trio_sched.explanation.rollouts import left_pending
 from trio_sched.explanation.side_effects import rivals_of, side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
+from trio_sched.explanation.workloads.smaller_for_all import smaller_for_all
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change
 
@@ -69,7 +70,7 @@ class Remedy:
     touches: Touch
     notes: tuple[str, ...] = ()
     is_partial: bool = False
-    """Whether a pending pod that something else has made could take the place first, or the rollout would stop."""
+    """Whether another pending pod could take the place first, or some of the workload would be pending all the same."""
 
 
 @define(eq=False, kw_only=True)
@@ -154,7 +155,7 @@ class _Search:
         if self.trial.count >= MAX_TRIALS:
             self.remedies.is_complete = False
             return
-        allowed: list[Change] = []
+        allowed, owner = list[Change](), controller_of(self.trial.pod)
         try:
             with self.trial.made(change) as edited:
                 outcome = self.trial.decide_made(edited, preempt=preempt)
@@ -164,13 +165,15 @@ class _Search:
                     allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
-                rivals, stopped = list[Pod](), ""
+                rivals, left = list[Pod](), ""
                 if outcome.node_name and not outcome.victims:
                     pod = self.trial.subject(edited)
                     rivals = rivals_of(self.trial, pod, outcome.node_name)
+                    left = left_pending(self.trial, edited, pod, outcome.node_name)
+                    if left:
+                        rivals = [one for one in rivals if not is_of(owner, one)]
                     notes += side_effects(self.trial, edited, pod, outcome.node_name, rivals)
-                    stopped = stopped_rollout(self.trial, edited, pod, outcome.node_name)
-                    notes += [stopped] if stopped else []
+                    notes += [left] if left else []
         except TooManyDecisions:
             return
         except CannotApply as problem:
@@ -192,11 +195,13 @@ class _Search:
             if deleted in self._deleted:
                 return
             self._deleted.add(deleted)
-        owner = controller_of(self.trial.pod)
         gone = [*(one.old for one in edited if _is_deletion(one)), *outcome.victims]
         if owner is not None and any(is_of(owner, one) for one in gone):
             self.remedies.tried.append(f"{change.title} ({owner.kind} {owner.name} makes a new one, then pending)")
             return
+        less = smaller_for_all(change, self.trial, self.trial.subject(edited)) if left else None
+        if less is not None:
+            self._try(less, clauses)
         if change.series:
             self._ended.add(change.series)
         self.remedies.found.append(
@@ -207,7 +212,7 @@ class _Search:
                 outcome=outcome,
                 touches=Touch.BROKEN_NODE if any(map(_is_condition, clauses)) else _touch(edited, self.trial.pod),
                 notes=tuple(notes),
-                is_partial=bool(stopped) or any(not is_of(owner, one) for one in rivals),
+                is_partial=bool(left) or any(not is_of(owner, one) for one in rivals),
             )
         )
 
@@ -227,7 +232,7 @@ def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
 
 def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int]:
     """Sorts the one to be shown first to the front."""
-    is_last_resort = one.touches >= Touch.NEW_NODE
+    is_last_resort = one.touches > Touch.NEW_NODE
     return not one.change.corrects, is_last_resort, one.is_partial, one.touches, len(one.edited)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of the other pods of a Deployment once its template is changed for one that is pending."""
+"""What becomes of the other pods of a workload once one that is pending is changed, or gets its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import structs
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
-from trio_sched.explanation.owners import controller_of, is_of
+from trio_sched.explanation.owners import controller_of, is_of, siblings_of
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import EditedObject, Trial
 from trio_sched.objects.pod import Pod
@@ -18,14 +18,15 @@ from trio_sched.plugin_api.clauses import Change, delete_pod
 _OF_DEPLOYMENTS: Final = "pod-template-hash"
 """The label of pods whose ReplicaSet a Deployment has made."""
 _MAX_PODS: Final = 20
-"""Pods of a Deployment whose rollout is followed."""
+"""Pods of a workload that are followed."""
 
 
-def stopped_rollout(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_name: str) -> str:
-    """That the rollout of a changed template would stop before all new pods of the Deployment run.
+def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_name: str) -> str:
+    """That some pods of the workload would be pending all the same, or their rollout would stop.
 
-    The rollout is one with the defaults: a quarter of the pods more while it lasts, rounded up, and a quarter of them
-    missing, rounded down. Old pods keep their places until as many new ones run.
+    The rollout of a Deployment is one with the defaults: a quarter of the pods more while it lasts, rounded up, and a
+    quarter of them missing, rounded down. Old pods keep their places until as many new ones run. A Job is made again,
+    and with it all of its pods.
 
     Args:
         trial: in which the change is made.
@@ -34,36 +35,60 @@ def stopped_rollout(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node
         node_name: where that would run.
 
     Returns:
-        Empty if it would not, and if the template is not changed, or the pod is of no Deployment, or of one with too
-        many pods.
+        Empty if none would, and if the pod is of no workload, or of one with too many pods.
     """
-    owner = controller_of(trial.pod)
+    owner, count = controller_of(trial.pod), trial.count
+    if owner is None or owner.kind == "DaemonSet" or trial.group.is_scheduled:
+        return ""
+    pending = siblings_of(pod, trial.scheduler.cache.unassigned.pods())
+    running = [one.pod_on_node for one in trial.scheduler.cache if is_of(owner, one.pod_on_node)]
+    if len(pending) + len(running) >= _MAX_PODS:
+        return ""
     is_changed = any(one.kind == "Pod" and one.new is not None and _is(one, trial.pod) for one in edited)
-    if not is_changed or owner is None or owner.kind != "ReplicaSet" or _OF_DEPLOYMENTS not in (pod.labels or {}):
-        return ""
-    cache = trial.scheduler.cache
-    old = [one.pod_on_node for one in cache if is_of(owner, one.pod_on_node)]
-    pending = sum(is_of(owner, one) and one.uid != pod.uid for one in cache.unassigned.pods())
-    wanted = len(old) + pending + 1
-    if wanted > _MAX_PODS:
-        return ""
-    count = trial.count
+    is_deployment = owner.kind == "ReplicaSet" and _OF_DEPLOYMENTS in (pod.labels or {})
     with ExitStack() as stack:
         stack.enter_context(placed(trial, pod, node_name))
-        new = 1
-        while new < wanted:
-            if new < wanted + -(-wanted // 4) - len(old):
-                another = structs.replace(pod, metadata=structs.replace(pod.metadata, uid=f"{pod.uid}-{new}"))
-                decision = trial.scheduler.try_pod(another)
-                if isinstance(decision, ScheduleResult):
-                    stack.enter_context(placed(trial, another, decision.node_name))
-                    new += 1
-                    continue
-            if not old or len(old) + new <= wanted - wanted // 4:
-                break
-            stack.enter_context(trial.made(Change(title="", edits=(delete_pod(old.pop()),))))
+        if not is_changed or not (is_deployment or owner.kind == "Job"):
+            run = 1 + sum(_is_placed(trial, one, stack) for one in pending)
+            wanted = 1 + len(pending)
+            text = f"{run} of {wanted} pods run then that are pending like this one"
+        elif is_deployment:
+            wanted = len(running) + len(pending) + 1
+            run = _rollout(trial, pod, running, wanted, stack)
+            text = f"the rollout would stop: {run} of {wanted} new pods fit beside the old ones"
+        else:
+            wanted = len(running) + len(pending) + 1
+            stack.enter_context(trial.made(Change(title="", edits=tuple(map(delete_pod, running)))))
+            run = 1 + sum(_is_placed(trial, _another(pod, number), stack) for number in range(1, wanted))
+            text = f"{run} of {wanted} pods fit that are made again with it"
     trial.count = count
-    return "" if new == wanted else f"the rollout would stop: {new} of {wanted} new pods fit beside the old ones"
+    return "" if run == wanted else text
+
+
+def _rollout(trial: Trial, pod: Pod, old: list[Pod], wanted: int, stack: ExitStack) -> int:
+    """How many new pods run in the end, of which the first is placed already."""
+    new = 1
+    while new < wanted:
+        if new < wanted + -(-wanted // 4) - len(old) and _is_placed(trial, _another(pod, new), stack):
+            new += 1
+            continue
+        if not old or len(old) + new <= wanted - wanted // 4:
+            break
+        stack.enter_context(trial.made(Change(title="", edits=(delete_pod(old.pop()),))))
+    return new
+
+
+def _another(pod: Pod, number: int) -> Pod:
+    return structs.replace(pod, metadata=structs.replace(pod.metadata, uid=f"{pod.uid}-{number}"))
+
+
+def _is_placed(trial: Trial, pod: Pod, stack: ExitStack) -> bool:
+    """Whether *pod* fits a node, where it then is while *stack* is open."""
+    decision = trial.scheduler.try_pod(pod)
+    if not isinstance(decision, ScheduleResult):
+        return False
+    stack.enter_context(placed(trial, pod, decision.node_name))
+    return True
 
 
 def _is(one: EditedObject, pod: Pod) -> bool:

@@ -7,6 +7,7 @@ from contrib.scenarios.pending_causes.of_combinations import CAUSES_OF_COMBINATI
 from contrib.scenarios.pending_causes.of_devices import CAUSES_OF_DEVICES
 from contrib.scenarios.pending_causes.of_nodes import CAUSES_OF_NODES
 from contrib.scenarios.pending_causes.of_volumes import CAUSES_OF_VOLUMES
+from contrib.scenarios.pending_causes.of_workloads import CAUSES_OF_WORKLOADS
 from contrib.scenarios.pending_causes.pending_cause import PendingCause as PendingCause
 
 CAUSES: Final[Sequence[PendingCause]] = (
@@ -14,4 +15,5 @@ CAUSES: Final[Sequence[PendingCause]] = (
     *CAUSES_OF_VOLUMES,
     *CAUSES_OF_DEVICES,
     *CAUSES_OF_COMBINATIONS,
+    *CAUSES_OF_WORKLOADS,
 )

@@ -76,7 +76,8 @@ def replica_set() -> Json:
 
 
 def web(number: int) -> Json:
-    made = pod(f"web-abc-{number}", requests={"memory": "4Gi"}, labels={"app": "web"})
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    made = pod(f"web-abc-{number}", requests={"memory": "4Gi"}, labels=labels)
     return of("ReplicaSet", "web-abc", made)
 
 

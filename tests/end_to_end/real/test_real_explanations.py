@@ -21,12 +21,13 @@ from contrib.scenarios.pending_causes import CAUSES, PendingCause
 pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
 
 KINDS = (
-    "pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,"
+    "deployments,replicasets,pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,"
     "csinodes,csidrivers,csistoragecapacities,limitranges,nodes"
 )
 CONTROLLERS = (
     "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,"
-    "persistentvolume-protection-controller,resourceclaim-controller,ephemeral-volume-controller"
+    "persistentvolume-protection-controller,resourceclaim-controller,ephemeral-volume-controller,"
+    "deployment-controller,replicaset-controller"
 )
 
 
@@ -78,7 +79,26 @@ async def provision(server: Server) -> None:
             await server.admin.post("/api/v1/persistentvolumes", json=made)
 
 
+async def run_pods(server: Server) -> None:
+    """The kubelets, for pods of workloads: without a ready pod no rollout goes on."""
+    ready = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady", "Initialized")]
+    patch = {"status": {"phase": "Running", "conditions": ready}}
+    headers = {"Content-Type": "application/strategic-merge-patch+json"}
+    while True:
+        await trio.sleep(0.5)
+        pods = await server.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")
+        for one in pods["items"]:
+            if owner_of(one) and one["spec"].get("nodeName") and one["status"].get("phase") == "Pending":
+                path = f"/api/v1/namespaces/{NAMESPACE}/pods/{one['metadata']['name']}/status"
+                await server.admin.patch(path, json=patch, headers=headers)
+
+
 async def is_bound(server: Server, name: str) -> bool:
+    """Whether the pod, or all pods of the deployment, have a node."""
+    kind, _slash, workload = name.rpartition("/")
+    if kind:
+        listed = await server.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app%3D{workload}")
+        return bool(listed["items"]) and all(one["spec"].get("nodeName") for one in listed["items"])
     response = await server.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}")
     return response.status_code == 200 and bool(response.json()["spec"].get("nodeName"))
 
@@ -102,6 +122,7 @@ async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, 
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(provision, server)
+        nursery.start_soon(run_pods, server)
         minor = await minor_of(server)
         for cause in CAUSES:
             if minor < SINCE_MINOR.get(cause.name, 0) or (ONLY and ONLY not in cause.name):
@@ -120,6 +141,11 @@ def as_created(one: dict[str, Any]) -> dict[str, Any]:
     bound = "pv.kubernetes.io/bind-completed"
     annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key != bound}
     return {**one, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
+
+
+def owner_of(one: dict[str, Any]) -> str | None:
+    """The UID of the controller of an object; None if it has none."""
+    return next((owner["uid"] for owner in one["metadata"].get("ownerReferences", ())), None)
 
 
 async def create(server: Server, objects: list[dict[str, Any]], folder: Path) -> str:
@@ -141,15 +167,17 @@ async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str
     await run(["bash", "-c", release], folder)
     for kind in KINDS.split(","):
         await run(["kubectl", "delete", kind, "--all", "--force", "--grace-period=0", "--timeout=20s"], folder)
-    first = [one for one in cause.objects if one["kind"] in ("PersistentVolume", "StorageClass")]
-    deleted = [one for one in cause.objects if "deletionTimestamp" in one["metadata"]]
-    pending = [one for one in cause.objects if one["kind"] == "Pod" and "nodeName" not in one["spec"]]
+    uids = {one["metadata"].get("uid") for one in cause.objects if one["kind"] in ("Deployment", "ReplicaSet")}
+    made = [one for one in cause.objects if owner_of(one) not in uids]  # controllers make the others
+    first = [one for one in made if one["kind"] in ("PersistentVolume", "StorageClass")]
+    deleted = [one for one in made if "deletionTimestamp" in one["metadata"]]
+    pending = [one for one in made if one["kind"] == "Pod" and "nodeName" not in one["spec"]]
     last = [one for one in pending if deleted and one not in deleted]
-    for objects in (first, [one for one in cause.objects if one not in (*first, *last)]):
+    for objects in (first, [one for one in made if one not in (*first, *last)]):
         problem = await create(server, objects, folder)
         if problem:
             return problem
-    for one in cause.objects:  # creating an object drops its status
+    for one in made:  # creating an object drops its status
         if "status" in one and one["kind"] != "PersistentVolumeClaim":
             kind, name = one["kind"].lower(), one["metadata"]["name"]
             patch = json.dumps({"status": one["status"]})
