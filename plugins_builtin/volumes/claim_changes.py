@@ -45,6 +45,7 @@ from trio_sched.plugin_api import (
 
 _CLAIM: Final = "PersistentVolumeClaim"
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_SHARED: Final = "ReadWriteOnce"
 _MAX_VOLUMES: Final = 3
 """Volumes that a claim is fitted to."""
 MAX_USERS: Final = 5
@@ -66,6 +67,35 @@ def with_claim(pod: Pod, volume: Volume, name: str) -> Change:
         return replace_fields(one, spec=replace_fields(one.spec, volumes=volumes))
 
     return Change(title=f"use the claim {name}", edits=(edit_pod(pod, changed),), corrects=True)
+
+
+def shared_claim(handle: Handle, pod: Pod, name: str) -> Iterator[Change]:
+    """A claim like *name*, which only one pod can use, that several can use in its place."""
+    claim, made = handle.object(_CLAIM, name, pod.namespace), f"{name}-shared"
+    if claim is None or handle.object(_CLAIM, made, pod.namespace) is not None:
+        return
+    usable, found = classes_with_provisioner(handle), class_of(handle, claim)
+    chosen = found if found in usable else (usable[0] if usable else None)
+    class_name = claim.storage_class if chosen is None else chosen.metadata.name
+    spec = replace_fields(
+        claim.spec, access_modes=(_SHARED,), storage_class_name=class_name, volume_name="", selector=None
+    )
+    new = PersistentVolumeClaim(metadata=ObjectMeta(name=made, namespace=pod.namespace), spec=spec)
+    create = Edit(kind=_CLAIM, name=made, namespace=pod.namespace, apply=lambda _none: new)
+    used = [with_claim(pod, one, made) for one in pod.spec.volumes or () if _names(one, name)]
+    edits = (create, *(edit for change in used for edit in change.edits))
+    title = f"a new, empty claim {made} with {_SHARED}"
+    note = f"all pods on one node can use it, on several nodes only as ReadWriteMany; the data stays on {name}"
+    change = Change(title=title, edits=edits, note=note)
+    if chosen is not None:
+        yield change
+        return
+    for volume in with_volume(handle, new, f"{made}-volume"):
+        yield change & volume
+
+
+def _names(volume: Volume, name: str) -> bool:
+    return volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name == name
 
 
 def with_made_claim(handle: Handle, namespace: str, name: str) -> Iterator[Change]:

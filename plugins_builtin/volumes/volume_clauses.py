@@ -23,6 +23,7 @@ from plugins_builtin.volumes.claim_changes import (
     owned_claim,
     released_volumes,
     selected_node,
+    shared_claim,
     with_claim,
     with_class,
     with_made_claim,
@@ -348,7 +349,7 @@ def limit_clause(
     return Clause(reason="TooManyVolumes", title=f"volumes of {driver}", fails=fails, cause=cause)
 
 
-def in_use_clause(nodes: NodeColumns, pod: Pod, name: str) -> Clause:
+def in_use_clause(handle: Handle, nodes: NodeColumns, pod: Pod, name: str) -> Clause:
     """A ReadWriteOncePod claim that running pods use."""
     users = [
         (other, node.name)
@@ -363,6 +364,7 @@ def in_use_clause(nodes: NodeColumns, pod: Pod, name: str) -> Clause:
         if 0 < len(users) <= MAX_USERS:
             pods = [other for other, _node in users]
             yield Change(title=f"delete {some_names([one.key for one in pods])}", edits=tuple(map(delete_pod, pods)))
+        yield from shared_claim(handle, pod, name)
 
     fails = np.ones(len(nodes), dtype=np.bool_)
     return Clause(reason="ClaimInUse", title=f"claim {name} for itself", fails=fails, cause=cause, changes=changes)

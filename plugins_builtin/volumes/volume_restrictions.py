@@ -122,7 +122,7 @@ class VolumeRestrictions:
             return
         for name in sorted(pre_filtered.read_write_once_pod_claims):
             if nodes.claim_users(pod.namespace, name):
-                yield in_use_clause(nodes, pod, name)
+                yield in_use_clause(self._handle, nodes, pod, name)
         if _disks(pod):
             wanted = _WantedDisks.of(pod)
             fails = np.zeros(len(nodes), dtype=np.bool_)

@@ -138,6 +138,28 @@ def test_a_pod_whose_replacement_could_come_back_first_is_not_said_to_move() -> 
     asked = pod("asked", cpu="8")
     found = notes_of([node("a", cpu="8"), node("b", cpu="2")], [running, asked], asked)
     assert [title for title in found if title.startswith(("move", "delete"))] == ["delete default/running"]
+    assert "what their controllers make in their place could take this place first" in found["delete default/running"]
+    assert list(found).index("scale ReplicaSet default/web to 0") < list(found).index("delete default/running")
+
+
+def test_a_workload_with_pods_elsewhere_is_not_scaled_down() -> None:
+    """Nobody knows which of its pods its controller would delete."""
+    web = owner_reference("ReplicaSet", "web")
+    running = [pod(f"running-{name}", cpu="1", node_name=name, owner=web) for name in ("a", "b")]
+    found = notes_of([node("a", cpu="8"), node("b", cpu="1")], running, pod("asked", cpu="8"))
+    assert "delete default/running-a" in found
+    assert not [title for title in found if title.startswith("scale")]
+
+
+def test_a_pod_that_preempts_what_is_made_in_their_place_has_its_place() -> None:
+    web = owner_reference("ReplicaSet", "web")
+    running = pod("running", cpu="4", node_name="a", owner=web)
+    asked = pod("asked", cpu="4", priority=10)
+    found = notes_of([node("a", cpu="4")], [running, asked], asked)
+    assert found["delete default/running"] == (
+        "priority 0",
+        "ReplicaSet web makes a new pod in place of default/running, which would be pending",
+    )
 
 
 def test_two_replacements_do_not_go_to_one_place() -> None:

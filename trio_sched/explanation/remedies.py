@@ -22,8 +22,9 @@ from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.priorities import higher_priorities
 from trio_sched.explanation.rollouts import left_pending
-from trio_sched.explanation.side_effects import rivals_of, side_effects
+from trio_sched.explanation.side_effects import replacements_come_first, rivals_of, side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
+from trio_sched.explanation.workloads.fewer_pods import SCALED, fewer_of_its_own, none_of_others
 from trio_sched.explanation.workloads.smaller_for_all import smaller_for_all
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change
@@ -52,9 +53,11 @@ class Touch(IntEnum):
     OTHER_PODS = 5
     """Also another value of a label that a node has, which may be what other pods are there for."""
     NEW_NODE = 6
-    VOLUME = 7
+    FEWER_PODS = 7
+    """A workload gets fewer pods: its own, where this one is one too many, or another."""
+    VOLUME = 8
     """The pod gets an empty volume; what is on the one that its claim has stays behind, or is lost."""
-    BROKEN_NODE = 8
+    BROKEN_NODE = 9
     """The pod tolerates what the node controller says of a node that is not in order, and may never start there."""
 
 
@@ -165,14 +168,15 @@ class _Search:
                     allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
-                rivals, left = list[Pod](), ""
+                rivals, left, comes_back = list[Pod](), "", False
                 if outcome.node_name and not outcome.victims:
                     pod = self.trial.subject(edited)
                     rivals = rivals_of(self.trial, pod, outcome.node_name)
                     left = left_pending(self.trial, edited, pod, outcome.node_name)
                     if left:
                         rivals = [one for one in rivals if not is_of(owner, one)]
-                    notes += side_effects(self.trial, edited, pod, outcome.node_name, rivals)
+                    comes_back = replacements_come_first(self.trial, edited, pod)
+                    notes += side_effects(self.trial, edited, pod, outcome.node_name, rivals, comes_back=comes_back)
                     notes += [left] if left else []
         except TooManyDecisions:
             return
@@ -198,7 +202,12 @@ class _Search:
         gone = [*(one.old for one in edited if _is_deletion(one)), *outcome.victims]
         if owner is not None and any(is_of(owner, one) for one in gone):
             self.remedies.tried.append(f"{change.title} ({owner.kind} {owner.name} makes a new one, then pending)")
+            if not outcome.victims:
+                self._offer_fewer(clauses)
             return
+        if comes_back:
+            for other in none_of_others(self.trial, change, gone):
+                self._try(other, clauses)
         less = smaller_for_all(change, self.trial, self.trial.subject(edited)) if left else None
         if less is not None:
             self._try(less, clauses)
@@ -210,9 +219,30 @@ class _Search:
                 clauses=clauses,
                 edited=tuple(edited),
                 outcome=outcome,
-                touches=Touch.BROKEN_NODE if any(map(_is_condition, clauses)) else _touch(edited, self.trial.pod),
+                touches=Touch.BROKEN_NODE
+                if any(map(_is_condition, clauses))
+                else _touch(edited, self.trial.pod, is_correction=change.corrects),
                 notes=tuple(notes),
-                is_partial=bool(left) or any(not is_of(owner, one) for one in rivals),
+                is_partial=bool(left) or comes_back or any(not is_of(owner, one) for one in rivals),
+            )
+        )
+
+    def _offer_fewer(self, clauses: tuple[FailingClause, ...]) -> None:
+        """Add the change that the workload of the pod has no more pods than can run."""
+        fewer = fewer_of_its_own(self.trial)
+        if fewer is None or fewer[0].title in self._seen:
+            return
+        change, edited, running = fewer
+        self._seen.add(change.title)
+        outcome = Outcome(node_name=running.node_name)
+        self.remedies.found.append(
+            Remedy(
+                change=change,
+                clauses=clauses,
+                edited=(edited,),
+                outcome=outcome,
+                touches=Touch.FEWER_PODS,
+                notes=(change.note,),
             )
         )
 
@@ -232,7 +262,7 @@ def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
 
 def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int]:
     """Sorts the one to be shown first to the front."""
-    is_last_resort = one.touches > Touch.NEW_NODE
+    is_last_resort = one.touches >= Touch.VOLUME
     return not one.change.corrects, is_last_resort, one.is_partial, one.touches, len(one.edited)
 
 
@@ -246,9 +276,26 @@ def _is_deletion(one: EditedObject) -> bool:
     return one.kind == "Pod" and one.new is None and one.old.metadata.deletion_timestamp is None
 
 
-def _touch(edited: Sequence[EditedObject], pod: Pod) -> Touch:
-    """The most that is touched."""
+def _touch(edited: Sequence[EditedObject], pod: Pod, *, is_correction: bool) -> Touch:
+    """The most that is touched; a claim in place of a misspelt one leaves nothing behind."""
+    if not is_correction and any(_leaves_a_claim(one) for one in edited):
+        return Touch.VOLUME
     return max(_touch_of(one, pod) for one in edited)
+
+
+def _leaves_a_claim(one: EditedObject) -> bool:
+    """Whether a pod uses another claim."""
+    if one.kind != "Pod" or one.old is None or one.new is None:
+        return False
+    before, after = (
+        {
+            volume.persistent_volume_claim.claim_name
+            for volume in pod.spec.volumes or ()
+            if volume.persistent_volume_claim
+        }
+        for pod in (one.old, one.new)
+    )
+    return not before <= after
 
 
 def _touch_of(one: EditedObject, pod: Pod) -> Touch:
@@ -260,6 +307,8 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
         return Touch.OTHER_PODS if is_other else Touch.NODE
     if one.kind == LIMIT_RANGE:
         return Touch.OTHER_PODS
+    if one.kind in SCALED:
+        return Touch.FEWER_PODS
     if one.kind != "Pod":
         is_left = one.kind == "PersistentVolumeClaim" and one.old is not None and bool(one.old.spec.volume_name)
         is_other = is_left and (one.new is None or one.new.spec.volume_name != one.old.spec.volume_name)

@@ -23,7 +23,7 @@ _MAX_ELIGIBLE: Final = 1_000
 
 
 def side_effects(
-    trial: Trial, edited: list[EditedObject], pod: Pod, node_name: str, rivals: Sequence[Pod]
+    trial: Trial, edited: list[EditedObject], pod: Pod, node_name: str, rivals: Sequence[Pod], *, comes_back: bool
 ) -> Iterator[str]:
     """What to know of a change that is made.
 
@@ -33,11 +33,14 @@ def side_effects(
         pod: the pod in question, as the change leaves it.
         node_name: where it would run.
         rivals: the pods that could take its place.
+        comes_back: whether those could that controllers make in place of pods that are deleted.
     """
     if rivals:
         are = "is" if len(rivals) == 1 else "are"
         yield f"{some_names([one.key for one in rivals])}, which {are} pending too, could take this place first"
     victims = [one.old for one in edited if _is_eviction(one)]
+    if comes_back:
+        yield "what their controllers make in their place could take this place first"
     with placed(trial, pod, node_name), replaced(trial, victims) as replacements:
         for victim, went_to in zip(victims, replacements, strict=True):
             yield from _said_of_replacement(victim, went_to)
@@ -65,8 +68,21 @@ def rivals_of(trial: Trial, pod: Pod, node_name: str) -> list[Pod]:
     return []
 
 
+def replacements_come_first(trial: Trial, edited: Iterable[EditedObject], pod: Pod) -> bool:
+    """Whether the pods that controllers make in place of those that are deleted could leave *pod* no place.
+
+    Only those count that *pod* does not evict in their turn.
+    """
+    victims = [one.old for one in edited if _is_eviction(one) and one.old.priority >= pod.priority]
+    if not any(controller_of(one) is not None for one in victims):
+        return False
+    with replaced(trial, victims):
+        return not isinstance(trial.scheduler.try_pod(pod), ScheduleResult)
+
+
 def _is_eviction(one: EditedObject) -> bool:
-    return one.kind == "Pod" and one.new is None and one.old.metadata.deletion_timestamp is None
+    is_left = one.new is not None or one.is_consequence
+    return one.kind == "Pod" and not is_left and one.old.metadata.deletion_timestamp is None
 
 
 def _said_of_replacement(victim: Pod, went_to: str | None) -> Iterator[str]:

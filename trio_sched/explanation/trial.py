@@ -90,6 +90,8 @@ class Trial:
     """The group of the pod, if it has one: its pods are changed as the pod is, and decided together."""
     awaits_something: bool = field(default=False, init=False)
     """Whether the pod fits as things are, and waits for something before it is bound: that has to be there as well."""
+    _assumed: dict[tuple[str, str, str], Any] = field(factory=dict, init=False)
+    """Objects that no cache has, by kind, namespace and name; no plugin reads them."""
     _uids: dict[tuple[str, str], str] | None = field(default=None, init=False)
     """(namespace, name) → UID of the pods on nodes."""
 
@@ -199,8 +201,15 @@ class Trial:
                     is_done = edit.is_consequence or (owner is not None and is_of(owner, one))
                     yield evolve(edit, name=one.name, is_consequence=is_done)
 
+    def assume(self, kind: str, one: Any) -> None:
+        """Take *one* for an object as it is that nobody has read, the number of pods of a workload for instance."""
+        self._assumed[kind, one.metadata.namespace, one.metadata.name] = one
+
     def current(self, edit: Edit) -> Any:
         """The object of *edit* as it is; None if there is none."""
+        assumed = self._assumed.get((edit.kind, edit.namespace, edit.name))
+        if assumed is not None:
+            return assumed
         if edit.kind == "Pod":
             if (edit.namespace, edit.name) == (self.pod.namespace, self.pod.name):
                 return self.pod
@@ -221,6 +230,8 @@ class Trial:
 
     def _put(self, one: EditedObject) -> Callable[[], None]:
         """Put the object as it would be into the caches; returns what undoes that."""
+        if (one.kind, one.namespace, one.name) in self._assumed:
+            return lambda: None
         if one.kind == "Node":
             self._put_node(one.name, one.new)
             return lambda: self._put_node(one.name, one.old)

@@ -173,6 +173,9 @@ async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str
     deleted = [one for one in made if "deletionTimestamp" in one["metadata"]]
     pending = [one for one in made if one["kind"] == "Pod" and "nodeName" not in one["spec"]]
     last = [one for one in pending if deleted and one not in deleted]
+    last += [
+        one for one in made if one["kind"] == "Deployment" and cause.pod == f"deployment/{one['metadata']['name']}"
+    ]
     for objects in (first, [one for one in made if one not in (*first, *last)]):
         problem = await create(server, objects, folder)
         if problem:

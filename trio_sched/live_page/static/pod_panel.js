@@ -12,6 +12,7 @@ const TOUCHES = {
   PodRecreated: "makes the pod again",
   OtherPods: "moves or ends other pods",
   NewNode: "adds a node",
+  FewerPods: "leaves the workload fewer pods",
   Volume: "gives it an empty volume",
   BrokenNode: "puts it on a node that is not in order",
 };
