@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 from plugins_builtin.volumes.volumes import (
@@ -14,6 +14,7 @@ from plugins_builtin.volumes.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     capacity_nano,
     limit_nano,
+    named_claims,
     requested_nano,
     volume_mode,
     whole_bytes,
@@ -21,6 +22,7 @@ from plugins_builtin.volumes.volumes import (
 from trio_sched.plugin_api import (
     Change,
     ClaimReference,
+    CSINode,
     CsiPersistentVolumeSource,
     CSIStorageCapacity,
     Edit,
@@ -336,6 +338,43 @@ def from_elsewhere(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Cha
         if one.metadata.name != claim.storage_class:
             yield with_class(claim, one.metadata.name)
     yield from with_volume(handle, claim, f"{claim.name}-volume")
+
+
+def of_other_drivers(handle: Handle, pod: Pod, driver: str, count: int) -> Iterator[Change]:
+    """So many claims of *pod* that have no volume yet, and would get one of *driver*, made again with another class."""
+    claims = [handle.object(_CLAIM, name, pod.namespace) for name in named_claims(pod)]
+    movable = [
+        one for one in claims if one is not None and not one.spec.volume_name and _driver_of(handle, one) == driver
+    ]
+    if 0 < count <= len(movable):
+        for found in classes_with_provisioner(handle):
+            if found.provisioner != driver:
+                first, *others = [with_class(one, found.metadata.name) for one in movable[-count:]]
+                yield reduce(lambda one, other: one & other, others, first)
+
+
+def _driver_of(handle: Handle, claim: PersistentVolumeClaim) -> str:
+    found = class_of(handle, claim)
+    return "" if found is None else found.provisioner
+
+
+def larger_limit(node_name: str, driver: str, count: int) -> Change:
+    """The CSINode of a node with another number of volumes that it takes of *driver*."""
+
+    def changed(one: CSINode) -> CSINode:
+        drivers = tuple(
+            replace_fields(each, allocatable=replace_fields(each.allocatable, count=count))
+            if each.name == driver and each.allocatable is not None
+            else each
+            for each in one.spec.drivers or ()
+        )
+        return replace_fields(one, spec=replace_fields(one.spec, drivers=drivers))
+
+    return Change(
+        title=f"raise the limit of {driver} on {node_name} to {count} volumes",
+        edits=(Edit(kind="CSINode", name=node_name, apply=changed),),
+        note="from Kubernetes 1.35 on; the driver says how many it attaches: let it say so, else the pod may not start",
+    )
 
 
 def with_new_claim(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:

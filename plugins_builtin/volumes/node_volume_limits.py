@@ -145,7 +145,7 @@ class NodeVolumeLimits:
         for driver, of_driver in counts.items():
             fails = np.zeros(len(nodes), dtype=np.bool_)
             fails[list(of_driver)] = True
-            yield limit_clause(nodes, driver, fails, of_driver)
+            yield limit_clause(self._handle, nodes, pod, driver, fails, of_driver)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

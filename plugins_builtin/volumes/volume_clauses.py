@@ -18,7 +18,9 @@ from plugins_builtin.volumes.claim_changes import (
     from_elsewhere,
     is_default,
     is_selected,
+    larger_limit,
     most_text,
+    of_other_drivers,
     once_deleted,
     owned_claim,
     released_volumes,
@@ -327,12 +329,19 @@ def unbound_clause(handle: Handle, claim: PersistentVolumeClaim, fails: BoolArra
 
 
 def limit_clause(
-    nodes: NodeColumns, driver: str, fails: BoolArray, counts: Mapping[int, tuple[int, int, int]]
+    handle: Handle,
+    nodes: NodeColumns,
+    pod: Pod,
+    driver: str,
+    fails: BoolArray,
+    counts: Mapping[int, tuple[int, int, int]],
 ) -> Clause:
     """The volumes of a *driver* that a node can have.
 
     Args:
+        handle: for the claims of the pod.
         nodes: all nodes.
+        pod: the pod.
         driver: the CSI driver.
         fails: shape (nodes,): where there would be too many.
         counts: by the position of such a node, how many there are, how many more the pod needs, and the limit.
@@ -344,9 +353,23 @@ def limit_clause(
         for position in np.flatnonzero(where).tolist()[:_MAX_SHOWN]:
             used, more, limit = counts[position]
             texts.append(f"{nodes.name(position)} has {used} of at most {limit}, and it needs {more} more")
-        return f"volumes of the driver {driver}: {'; '.join(texts)}"
+        text = f"volumes of the driver {driver}: {'; '.join(texts)}"
+        most = max(limit for _used, _more, limit in counts.values())
+        if len(counts) == len(nodes) and all(more > limit for _used, more, limit in counts.values()):
+            text += f"; by itself it has more than any node takes, which is {most} at most"
+        return text
 
-    return Clause(reason="TooManyVolumes", title=f"volumes of {driver}", fails=fails, cause=cause)
+    def changes(where: BoolArray) -> Iterator[Change]:
+        usable = [one for one in counts if where[one]]
+        excess = {one: counts[one][0] + counts[one][1] - counts[one][2] for one in usable}
+        nearest = sorted(usable, key=lambda one: (excess[one], one))[:_MAX_SHOWN]
+        if nearest:
+            yield from of_other_drivers(handle, pod, driver, excess[nearest[0]])
+        for position in nearest:
+            used, more, _limit = counts[position]
+            yield larger_limit(nodes.name(position), driver, used + more)
+
+    return Clause(reason="TooManyVolumes", title=f"volumes of {driver}", fails=fails, cause=cause, changes=changes)
 
 
 def in_use_clause(handle: Handle, nodes: NodeColumns, pod: Pod, name: str) -> Clause:

@@ -43,6 +43,8 @@ _KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "Stateful
 """Those that do not replace a pending pod when the template changes."""
 REPLACES_PODS: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
 """Those that replace all of their pods when the template changes."""
+_STRATEGIC: Final = frozenset({"CSINode"})
+"""Kinds that are known without some fields of the elements of a list, so that it is merged, not replaced."""
 _CLAIM: Final = "PersistentVolumeClaim"
 _SET_BY_SERVER: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation"})
 """Fields of the metadata that an object must not have when it is created."""
@@ -274,7 +276,8 @@ def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
         return _recreated(call, f"{kind} {name}{where}", patch, " --type=merge", between=between)
     if one.recreate:
         return _recreated(call, f"{kind} {name}{where}", patch, " --type=merge")
-    return f"{call} patch {kind} {name}{where} --type=merge -p {_patch(patch)}"
+    flags = "" if one.kind in _STRATEGIC else " --type=merge"
+    return f"{call} patch {kind} {name}{where}{flags} -p {_patch(patch)}"
 
 
 def manifest(one: EditedObject) -> Json:

@@ -17,13 +17,14 @@ Json = dict[str, Any]
 
 _MERGE_KEYS: Final = {
     "containers": "name",
+    "drivers": "name",
     "initContainers": "name",
     "ports": "containerPort",
     "resourceClaims": "name",
     "schedulingGates": "name",
     "volumes": "name",
 }
-"""Lists that a strategic merge patch merges by a key, among those of pods; other lists are replaced."""
+"""Lists that a strategic merge patch merges by a key, among those of pods and CSINodes; other lists are replaced."""
 _REPLACED: Final = frozenset({"topologySpreadConstraints"})
 """Lists that are merged by a key which several elements can have: these are replaced by a directive."""
 _RESIZED: Final = frozenset({"cpu", "memory"})

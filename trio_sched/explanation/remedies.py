@@ -58,7 +58,8 @@ class Touch(IntEnum):
     VOLUME = 8
     """The pod gets an empty volume; what is on the one that its claim has stays behind, or is lost."""
     BROKEN_NODE = 9
-    """The pod tolerates what the node controller says of a node that is not in order, and may never start there."""
+    """The pod tolerates what the node controller says of a node that is not in order, or a node is said to take more
+    volumes than its driver says: it may never start there."""
 
 
 @frozen(kw_only=True)
@@ -307,6 +308,8 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
         return Touch.OTHER_PODS if is_other else Touch.NODE
     if one.kind == LIMIT_RANGE:
         return Touch.OTHER_PODS
+    if one.kind == "CSINode" and one.old is not None:
+        return Touch.BROKEN_NODE
     if one.kind in SCALED:
         return Touch.FEWER_PODS
     if one.kind != "Pod":

@@ -64,7 +64,7 @@ async def scheduler_of(name: str, server: Server, folder: Path) -> AsyncIterator
 
 
 async def provision(server: Server) -> None:
-    """The provisioner of the class fast: a volume for each claim whose node is chosen, and there."""
+    """The provisioners of two classes: a volume for each claim whose node is chosen, and there."""
     while True:
         await trio.sleep(0.5)
         claims = await server.request("GET", f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims")
@@ -72,9 +72,11 @@ async def provision(server: Server) -> None:
         for one in claims["items"]:
             metadata, spec = one["metadata"], one["spec"]
             is_chosen = metadata.get("annotations", {}).get("volume.kubernetes.io/selected-node") in nodes
-            if spec.get("storageClassName") != "fast" or spec.get("volumeName") or not is_chosen:
+            of_class = spec.get("storageClassName")
+            if of_class not in ("fast", "small") or spec.get("volumeName") or not is_chosen:
                 continue
-            made = volume(f"made-{metadata['uid']}", metadata["name"], size=spec["resources"]["requests"]["storage"])
+            size = spec["resources"]["requests"]["storage"]
+            made = volume(f"made-{metadata['uid']}", metadata["name"], size=size, of_class=of_class)
             made["spec"]["claimRef"]["uid"] = metadata["uid"]
             await server.admin.post("/api/v1/persistentvolumes", json=made)
 

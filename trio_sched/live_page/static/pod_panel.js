@@ -14,7 +14,7 @@ const TOUCHES = {
   NewNode: "adds a node",
   FewerPods: "leaves the workload fewer pods",
   Volume: "gives it an empty volume",
-  BrokenNode: "puts it on a node that is not in order",
+  BrokenNode: "puts it where it may not start",
 };
 
 /** How the panel shows the explanation of a pod; where time can be gone through, that of the time that is shown. */
