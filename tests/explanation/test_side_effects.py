@@ -42,6 +42,22 @@ def test_pods_that_could_take_the_place_together_are_named() -> None:
     assert notes_of(nodes, [pair[0], asked], asked)["uncordon a"] == ()
 
 
+def test_a_change_after_which_those_run_too_that_could_come_first_is_the_first_one() -> None:
+    nodes = [node("a", cpu="4", unschedulable=True), node("b", cpu="4", unschedulable=True)]
+    first, second = pod("first", cpu="3", priority=10), pod("second", cpu="2")
+    asked = pod("asked", cpu="2")
+    assert list(notes_of(nodes[:1], [first, asked], asked))[:3] == [
+        "uncordon a and request cpu ≤ 1",
+        "2 more nodes like a (4 CPU, 16.0Gi each)",
+        "uncordon a",
+    ]
+    found = notes_of(nodes, [first, second, asked], asked)
+    assert found["uncordon a and uncordon b"] == ()
+    assert found["2 more nodes like a (4 CPU, 16.0Gi each)"] == ("then default/first runs as well",)
+    scheduler = scheduler_with(nodes[:1], [first, second, asked])
+    assert cause_text(explain(scheduler, asked)).endswith("default/first (priority 10), pending too, comes before it")
+
+
 def test_the_cause_says_how_long_pods_that_may_be_evicted_take_to_end() -> None:
     asked = pod("asked", cpu="4", priority=10)
     slow = pod("slow", cpu="3", node_name="a", grace_seconds=120)

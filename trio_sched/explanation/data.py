@@ -17,7 +17,7 @@ from trio_sched.explanation.commands import ANY_CLUSTER, REPLACES_PODS, Kubectl,
 from trio_sched.explanation.explanation import Explanation, NodeAnswer, Waiting
 from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.patches import patch_of
-from trio_sched.explanation.remedies import Remedy
+from trio_sched.explanation.remedies import Remedy, Touch
 from trio_sched.explanation.trial import EditedObject, Outcome
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import some_names
@@ -117,12 +117,29 @@ def cause_text(one: Explanation) -> str:
     text = f"{titles}. {passing}; {evidence}" if evidence else f"{titles}. {passing}"
     text += "".join(_other_causes(analysis, blocking))
     text += "".join(f"; {refused}" for refused in one.remedies.refused[:_MAX_REFUSED])
+    text += _rivals(one)
     if one.pod.nominated_node_name and one.waiting is not None:
         text += "".join(f". {line[:1].upper()}{line[1:]}" for line in one.waiting.details)
     elif one.outcome.victims:
         text += f". It may evict {_evicted(one.outcome)} {one.outcome.node_name}"
         text += f", which may take {max(map(_grace_seconds, one.outcome.victims))} s to end"
     return text
+
+
+def _rivals(one: Explanation) -> str:
+    """Which pending pods come first where it could be, those of a higher priority by name and number."""
+    found = {pod.key: pod for remedy in one.remedies.found if remedy.touches < Touch.NEW_NODE for pod in remedy.rivals}
+    if not found:
+        return ""
+    priority = one.analysis.pod.priority
+    before = [f"{pod.key} (priority {pod.priority})" for pod in found.values() if pod.priority > priority]
+    others = [pod.key for pod in found.values() if pod.priority <= priority]
+    text = f"; {some_names(before)}, pending too, {_comes(before)} before it" if before else ""
+    return text + (f"; {some_names(others)}, pending too, could come before it" if others else "")
+
+
+def _comes(names: Sequence[str]) -> str:
+    return "comes" if len(names) == 1 else "come"
 
 
 def _evicted(outcome: Outcome) -> str:

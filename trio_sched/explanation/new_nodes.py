@@ -16,7 +16,8 @@ from msgspec import structs
 from trio_sched.engine.evaluation.decision import ScheduleResult
 from trio_sched.explanation.analysis import Analysis
 from trio_sched.explanation.owners import controller_of, is_of
-from trio_sched.explanation.side_effects import placed
+from trio_sched.explanation.pod_groups import TooManyDecisions
+from trio_sched.explanation.side_effects import placed, rivals_of
 from trio_sched.explanation.trial import CannotApply, Trial
 from trio_sched.objects.amounts.amount_text import amount_text, quantity_text
 from trio_sched.objects.amounts.quantity import NANO, Quantity, parse_nano, to_milli, to_units
@@ -27,7 +28,7 @@ from trio_sched.objects.node_pools import pool_of
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import nano_requests
 from trio_sched.objects.storage.storage import CSINode
-from trio_sched.plugin_api.clauses import Change, Edit
+from trio_sched.plugin_api.clauses import Change, Edit, some_names
 from trio_sched.snapshot.node_columns import NodeView
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -73,7 +74,10 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
 def _with_siblings(
     model: NodeView, pool: Hashable, trial: Trial, one: Change, siblings: Sequence[Pod]
 ) -> Iterator[Change]:
-    """The addition of *one* node, and that with which all of *siblings* run, if there are some and it is found."""
+    """The addition of *one* node, and that with which all of *siblings* run, if there are some and it is found.
+
+    Where other pending pods could take the place first, also that with which these run as well.
+    """
     for_all = _for_all(model, pool, trial, siblings) if 1 < len(siblings) <= _MOST_SIBLINGS else None
     note = f"then all {len(siblings)} pods run that are pending like this one"
     if for_all is None:
@@ -83,6 +87,25 @@ def _with_siblings(
     else:
         yield one
         yield evolve(for_all, note=note)
+    rivals = _rivals(trial, one, siblings) if siblings else []
+    with_rivals = _for_all(model, pool, trial, [*rivals, *siblings]) if rivals else None
+    if with_rivals is not None and with_rivals.title not in (one.title, for_all.title if for_all else ""):
+        verb = "runs" if len(rivals) == 1 else "run"
+        yield evolve(with_rivals, note=f"then {some_names([other.key for other in rivals])} {verb} as well")
+
+
+def _rivals(trial: Trial, one: Change, siblings: Sequence[Pod]) -> list[Pod]:
+    """The pending pods but *siblings* that could take the place first that *one* addition gives."""
+    if trial.group.is_scheduled:
+        return []
+    uids = {sibling.uid for sibling in siblings}
+    try:
+        with trial.made(one) as edited:
+            node_name = trial.decide_made(edited).node_name
+            there = rivals_of(trial, trial.pod, node_name) if node_name else []
+            return [other for other in there if other.uid not in uids]
+    except (CannotApply, TooManyDecisions):
+        return []
 
 
 def _fewest(model: NodeView, pool: Hashable, trial: Trial) -> Change | None:

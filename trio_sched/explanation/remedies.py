@@ -17,6 +17,9 @@ from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.limit_ranges import as_allowed, limit_ranges, refusals
 from trio_sched.explanation.new_nodes import new_nodes
+from trio_sched.explanation.other_pods.beside_rivals import beside_rivals
+from trio_sched.explanation.other_pods.fewer_pods import SCALED, fewer_of_its_own, none_of_others
+from trio_sched.explanation.other_pods.smaller_for_all import smaller_for_all
 from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.pod_groups import TooManyDecisions
@@ -24,8 +27,6 @@ from trio_sched.explanation.priorities import higher_priorities
 from trio_sched.explanation.rollouts import left_pending
 from trio_sched.explanation.side_effects import replacements_come_first, rivals_of, side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
-from trio_sched.explanation.workloads.fewer_pods import SCALED, fewer_of_its_own, none_of_others
-from trio_sched.explanation.workloads.smaller_for_all import smaller_for_all
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change
 
@@ -37,6 +38,8 @@ _MAX_SETS: Final = 6
 """Sets of requirements of one size that are looked at."""
 _MAX_TOGETHER: Final = 4
 """Requirements that are met together; of more than these only the first change of each is tried."""
+_MAX_BESIDE: Final = 6
+"""Changes with which the pod and those that could come first run."""
 _PER_CLAUSE: Final = 3
 """Changes of each of several clauses that are combined."""
 
@@ -73,6 +76,8 @@ class Remedy:
     outcome: Outcome
     touches: Touch
     notes: tuple[str, ...] = ()
+    rivals: tuple[Pod, ...] = ()
+    """Pending pods of others that could take the place first."""
     is_partial: bool = False
     """Whether another pending pod could take the place first, or some of the workload would be pending all the same."""
 
@@ -101,6 +106,10 @@ class _Search:
     """The series of which a change was found that helps."""
     _deleted: set[frozenset[tuple[str, str]]] = field(factory=set)
     """Pods whose deletion helps; their order in a title does not matter."""
+    _beside: list[tuple[Change, tuple[FailingClause, ...]]] = field(factory=list)
+    """Changes that are tried if other pending pods could take the places of all others, and what they meet."""
+    _combined: set[str] = field(factory=set)
+    """Their titles."""
 
     def run(self) -> Remedies:
         sets = self.analysis.failing_sets()
@@ -121,6 +130,9 @@ class _Search:
         for make in (higher_priorities, evictions, new_nodes):
             for change in make(self.analysis, self.trial):
                 self._try(change, (), preempt=make is higher_priorities)
+        if not any(one.touches < Touch.NEW_NODE and not one.is_partial for one in self.remedies.found):
+            for change, clauses in islice(self._beside, _MAX_BESIDE):
+                self._try(change, clauses)
         if self.trial.group.is_exhausted:
             self.remedies.is_complete = False
         self.remedies.found.sort(key=_order)
@@ -169,13 +181,19 @@ class _Search:
                     allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
-                rivals, left, comes_back = list[Pod](), "", False
+                rivals, others, left, comes_back = list[Pod](), list[Pod](), "", False
                 if outcome.node_name and not outcome.victims:
                     pod = self.trial.subject(edited)
                     rivals = rivals_of(self.trial, pod, outcome.node_name)
                     left = left_pending(self.trial, edited, pod, outcome.node_name)
                     if left:
                         rivals = [one for one in rivals if not is_of(owner, one)]
+                    others = [one for one in rivals if not is_of(owner, one)]
+                    is_done = change.title in self._combined or _has_new_node(edited)
+                    if others and not is_done and not self.trial.group.is_scheduled:
+                        found = beside_rivals(self.trial, change, pod, others)
+                        self._combined.update(one.title for one in found)
+                        self._beside += [(one, clauses) for one in found]
                     comes_back = replacements_come_first(self.trial, edited, pod)
                     notes += side_effects(self.trial, edited, pod, outcome.node_name, rivals, comes_back=comes_back)
                     notes += [left] if left else []
@@ -224,7 +242,8 @@ class _Search:
                 if any(map(_is_condition, clauses))
                 else _touch(edited, self.trial.pod, is_correction=change.corrects),
                 notes=tuple(notes),
-                is_partial=bool(left) or comes_back or any(not is_of(owner, one) for one in rivals),
+                rivals=tuple(others),
+                is_partial=bool(left or comes_back or others),
             )
         )
 
@@ -270,6 +289,10 @@ def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int]:
 def _is_condition(one: FailingClause) -> bool:
     """Whether it is a taint that says that something is wrong with a node."""
     return one.clause.reason == "UntoleratedTaint" and one.title.startswith(_CONDITION_TAINT)
+
+
+def _has_new_node(edited: Sequence[EditedObject]) -> bool:
+    return any(one.kind == "Node" and one.old is None for one in edited)
 
 
 def _is_deletion(one: EditedObject) -> bool:

@@ -192,6 +192,16 @@ CAUSES_OF_COMBINATIONS: Sequence[PendingCause] = (
         pod(requests={"cpu": "2"}),
     ),
     cause_of(
+        "a node whose place another pending pod takes first",
+        ["NodeCordoned"],
+        ["cordoned: n1", "default/first (priority 1000), pending too, comes before it"],
+        "uncordon n1 and request cpu ≤ 1",
+        priority_class("urgent", 1000),
+        node("n1", unschedulable=True),
+        pod("first", requests={"cpu": "3"}, priority=1000, priorityClassName="urgent"),
+        pod(requests={"cpu": "2"}),
+    ),
+    cause_of(
         "the pod is being deleted",
         ["PodIsBeingDeleted"],
         ["being deleted", "example.com/hold"],
