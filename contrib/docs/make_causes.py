@@ -77,6 +77,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
     },
     "Devices": {
         "ResourceClaimNotFound": "The resource claim does not exist, or is not made yet from its template.",
+        "ResourceClaimTemplateNotFound": "The template does not exist that the resource claim is to be made from.",
         "ResourceClaimIsBeingDeleted": "The resource claim is being deleted.",
         "ResourceClaimElsewhere": "The devices that the claim has can be used on other nodes only.",
         "DeviceClassNotFound": "The device class that the claim names does not exist.",

@@ -190,6 +190,19 @@ def wants_devices(name: str) -> Json:
     }
 
 
+def device_claim_template(name: str) -> Json:
+    """From which claims for a device are made."""
+    made = device_claim(name)
+    return {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
+
+
+def wants_template(name: str) -> Json:
+    return {
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}],
+        "container": {"resources": {"claims": [{"name": "gpu"}]}},
+    }
+
+
 SINCE = "2026-01-01T00:00:00Z"
 
 

@@ -13,6 +13,7 @@ from trio_sched.plugin_api import (
     BoolArray,
     Change,
     ClaimCache,
+    DeviceClaim,
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
@@ -20,12 +21,18 @@ from trio_sched.plugin_api import (
     Edit,
     ExactDeviceRequest,
     Handle,
+    KindNotWatched,
     NodeColumns,
     ObjectMeta,
+    OwnerReference,
     Pod,
     PodResourceClaim,
+    PodResourceClaimStatus,
     PoolDevice,
     ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
     delete_pod,
     edit_pod,
     parse_nano,
@@ -36,6 +43,7 @@ from trio_sched.plugin_api import (
 T = TypeVar("T")
 
 _CLAIM: Final = "ResourceClaim"
+_TEMPLATE: Final = "ResourceClaimTemplate"
 _POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 """The annotation of claims that kube-controller-manager makes from templates."""
 _MAX_CLASSES: Final = 2
@@ -50,32 +58,100 @@ def with_claim(pod: Pod, entry: PodResourceClaim, name: str) -> Edit:
     """*entry* of *pod* refers to the claim *name*."""
 
     def changed(one: Pod) -> Pod:
-        entries = tuple(
-            replace_fields(other, resource_claim_name=name, resource_claim_template_name=None)
-            if other.name == entry.name
-            else other
-            for other in one.spec.resource_claims or ()
-        )
-        return replace_fields(one, spec=replace_fields(one.spec, resource_claims=entries))
+        return _with_entry(one, entry.name, resource_claim_name=name, resource_claim_template_name=None)
 
     return edit_pod(pod, changed)
 
 
+def _with_entry(pod: Pod, name: str, **fields: str | None) -> Pod:
+    """*pod* with other *fields* of the entry *name* of ``spec.resourceClaims``."""
+    entries = tuple(
+        replace_fields(one, **fields) if one.name == name else one for one in pod.spec.resource_claims or ()
+    )
+    return replace_fields(pod, spec=replace_fields(pod.spec, resource_claims=entries))
+
+
 def made_claims(handle: Handle, namespace: str, name: str) -> Iterator[Change]:
     """A claim of that name, for a device of one of the classes."""
-    for known in list(handle.objects(CLASS))[:_MAX_CLASSES]:
-        wanted = ExactDeviceRequest(device_class_name=known.name, allocation_mode="ExactCount", count=1)
-        model = ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace))
-        devices = replace_fields(model.spec.devices, requests=(DeviceRequest(name="device", exactly=wanted),))
-        made = replace_fields(model, spec=replace_fields(model.spec, devices=devices))
+    for class_name, spec in _specs(handle):
+        made = ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
         yield Change(
-            title=f"make the device claim {name} (1 of class {known.name})",
+            title=f"make the device claim {name} (1 of class {class_name})",
             edits=(Edit(kind=_CLAIM, name=name, namespace=namespace, apply=partial(_given, made)),),
             note="what it asks for is a guess",
         )
 
 
-def _given(made: ResourceClaim, _none: None) -> ResourceClaim:
+def _specs(handle: Handle) -> Iterator[tuple[str, ResourceClaimSpec]]:
+    """Claims for a device of one of the classes."""
+    for known in list(handle.objects(CLASS))[:_MAX_CLASSES]:
+        wanted = ExactDeviceRequest(device_class_name=known.name, allocation_mode="ExactCount", count=1)
+        requests = (DeviceRequest(name="device", exactly=wanted),)
+        yield known.name, replace_fields(ResourceClaimSpec(), devices=DeviceClaim(requests=requests))
+
+
+# --- templates ------------------------------------------------------------------------------------------------------
+
+
+def claim_templates(handle: Handle) -> list[ResourceClaimTemplate] | None:
+    """All templates of claims; None where nobody has read them."""
+    try:
+        return list(handle.objects(_TEMPLATE))
+    except KindNotWatched:
+        return None
+
+
+def other_template(pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate) -> Change:
+    """*entry* of *pod* refers to *template*, of which a claim is made."""
+
+    def changed(one: Pod) -> Pod:
+        return _with_entry(one, entry.name, resource_claim_template_name=template.name)
+
+    return Change(
+        title=f"use the device claim template {template.name}",
+        edits=(edit_pod(pod, changed), *_claim_of(pod, entry, template.spec.spec)),
+        corrects=True,
+    )
+
+
+def made_template(
+    handle: Handle, pod: Pod, entry: PodResourceClaim, name: str, elsewhere: ResourceClaimTemplate | None
+) -> Iterator[Change]:
+    """The template *name* in the namespace of *pod*: as it is *elsewhere*, else for one device of a class."""
+    kind = f"make the device claim template {name}"
+    for title, note, spec in (
+        [(f"{kind} as in namespace {elsewhere.namespace}", "", elsewhere.spec.spec)]
+        if elsewhere is not None
+        else [(f"{kind} (1 of class {one})", "what it asks for is a guess", spec) for one, spec in _specs(handle)]
+    ):
+        metadata = ObjectMeta(name=name, namespace=pod.namespace)
+        made = ResourceClaimTemplate(metadata=metadata, spec=ResourceClaimTemplateSpec(spec=spec))
+        create = Edit(kind=_TEMPLATE, name=name, namespace=pod.namespace, apply=partial(_given, made))
+        yield Change(title=title, edits=(create, *_claim_of(pod, entry, spec)), note=note)
+
+
+def _claim_of(pod: Pod, entry: PodResourceClaim, spec: ResourceClaimSpec) -> tuple[Edit, Edit]:
+    """What kube-controller-manager makes of a template: a claim, and its name in the status of the pod."""
+    name = f"{pod.name}-{entry.name}"
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+    metadata = ObjectMeta(
+        name=name,
+        namespace=pod.namespace,
+        annotations={_POD_CLAIM: entry.name},
+        owner_references=(owner,),
+    )
+    made = ResourceClaim(metadata=metadata, spec=spec)
+
+    def noted(one: Pod) -> Pod:
+        others = [other for other in one.status.resource_claim_statuses or () if other.name != entry.name]
+        mine = PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
+        return replace_fields(one, status=replace_fields(one.status, resource_claim_statuses=(*others, mine)))
+
+    create = Edit(kind=_CLAIM, name=name, namespace=pod.namespace, apply=partial(_given, made), is_consequence=True)
+    return create, evolve(edit_pod(pod, noted), is_consequence=True)
+
+
+def _given(made: T, _none: None) -> T:
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,15 @@ import numpy as np
 from attrs import evolve
 
 from plugins_builtin.dynamic_resources.device_changes import (
+    claim_templates,
     class_without_selectors,
     constraint_text,
     freed,
     holders_of,
     made_claims,
+    made_template,
     other_class,
+    other_template,
     smaller_claims,
     users_of,
     with_claim,
@@ -45,6 +48,7 @@ from trio_sched.plugin_api import (
     PodResourceClaim,
     PoolDevice,
     ResourceClaim,
+    ResourceClaimTemplate,
     ResourceOptions,
     nearest_name,
     some_names,
@@ -78,17 +82,48 @@ def _name_of(pod: Pod, entry: PodResourceClaim) -> str | None:
 
 def _not_made(pod: Pod, entry: PodResourceClaim, claims: ClaimCache, handle: Handle) -> Clause:
     """The claim that kube-controller-manager makes from a template."""
-    template = entry.resource_claim_template_name
+    name, templates = entry.resource_claim_template_name, claim_templates(handle)
+    here = {one.name: one for one in templates or () if one.namespace == pod.namespace}
+    if name and templates is not None and name not in here:
+        return _no_template(pod, entry, name, handle, here, [one for one in templates if one.name == name])
     text = f"the claim of {entry.name} is not made yet"
-    text += f" from the template {template}, which may not exist" if template else ""
+    if name:
+        text += f" from the template {name}" + (", which may not exist" if templates is None else "")
+        text += "" if templates is None else "; kube-controller-manager makes it"
 
     def changes(_nodes: BoolArray) -> Iterator[Change]:
-        if template and claims.get(pod.namespace, template) is None:
-            used = Change(title="use it", edits=(with_claim(pod, entry, template),))
-            for made in made_claims(handle, pod.namespace, template):
+        if name and claims.get(pod.namespace, name) is None:
+            used = Change(title="use it", edits=(with_claim(pod, entry, name),))
+            for made in made_claims(handle, pod.namespace, name):
                 yield made & used
 
     return Clause(reason="ResourceClaimNotFound", title=f"device claim {entry.name}", cause=text, changes=changes)
+
+
+def _no_template(
+    pod: Pod,
+    entry: PodResourceClaim,
+    name: str,
+    handle: Handle,
+    here: Mapping[str, ResourceClaimTemplate],
+    elsewhere: Sequence[ResourceClaimTemplate],
+) -> Clause:
+    """A template that does not exist; *here* are those of the namespace, *elsewhere* those of that name."""
+    near = nearest_name(name, here)
+    text = f"there is no ResourceClaimTemplate {name} in namespace {pod.namespace}, which the claim of {entry.name} "
+    text += "is to be made from"
+    if near:
+        text += f"; there is {near}"
+    elif elsewhere:
+        text += f"; namespace {some_names([one.namespace for one in elsewhere])} has one"
+
+    def changes(_nodes: BoolArray) -> Iterator[Change]:
+        if near:
+            yield other_template(pod, entry, here[near])
+        yield from made_template(handle, pod, entry, name, elsewhere[0] if elsewhere else None)
+
+    title = f"device claim template {name}"
+    return Clause(reason="ResourceClaimTemplateNotFound", title=title, cause=text, changes=changes)
 
 
 def _not_found(pod: Pod, entry: PodResourceClaim, name: str, claims: ClaimCache, handle: Handle) -> Clause:

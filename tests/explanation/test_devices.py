@@ -4,7 +4,16 @@ from pathlib import Path
 
 from explained import explained, titles
 
-from contrib.scenarios.manifests import device_claim, device_class, devices, node, pod, wants_devices
+from contrib.scenarios.manifests import (
+    device_claim,
+    device_claim_template,
+    device_class,
+    devices,
+    node,
+    pod,
+    wants_devices,
+    wants_template,
+)
 
 CARDS = {**device_class("gpu"), "spec": {**device_class("gpu")["spec"], "extendedResourceName": "gpu.test/card"}}
 
@@ -30,3 +39,24 @@ def test_of_a_claim_that_was_made_from_a_template_it_is_said_that_others_are_mad
     objects = [node("n1"), CARDS, devices("n1", "gpu-0"), made, pod(**wants_devices("asked"))]
     data = explained(objects, tmp_path, "asked", gates="")
     assert data["remedies"][0]["notes"] == ["claims of other pods are made from the template as it is"]
+
+
+def test_a_template_of_another_namespace_is_copied(tmp_path: Path) -> None:
+    template = device_claim_template("one-gpu")
+    elsewhere = {**template, "metadata": {"name": "one-gpu", "namespace": "shared"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shared"}}
+    objects = [node("n1"), CARDS, devices("n1", "gpu-0"), namespace, elsewhere, pod(**wants_template("one-gpu"))]
+    data = explained(objects, tmp_path, "asked", gates="")
+    assert "namespace shared has one" in data["cause"]["text"]
+    assert titles(data) == ["make the device claim template one-gpu as in namespace shared"]
+    (command,) = data["remedies"][0]["commands"]
+    assert '"kind":"ResourceClaimTemplate","metadata":{"name":"one-gpu","namespace":"default"}' in command
+    assert data["remedies"][0]["touches"] == "Object"
+
+
+def test_a_template_that_exists_is_said_to_be_waited_for(tmp_path: Path) -> None:
+    template = device_claim_template("one-gpu")
+    objects = [node("n1"), CARDS, devices("n1", "gpu-0"), template, pod(**wants_template("one-gpu"))]
+    data = explained(objects, tmp_path, "asked", gates="")
+    assert data["cause"]["reasons"] == ["ResourceClaimNotFound"]
+    assert data["cause"]["text"].endswith("from the template one-gpu; kube-controller-manager makes it")

@@ -33,6 +33,7 @@ API_VERSIONS: Final[Mapping[str, str]] = {
     "PodGroup": "scheduling.k8s.io/v1alpha2",
     "PriorityClass": "scheduling.k8s.io/v1",
     "ResourceClaim": "resource.k8s.io/v1",
+    "ResourceClaimTemplate": "resource.k8s.io/v1",
     "ResourceSlice": "resource.k8s.io/v1",
     "StorageClass": "storage.k8s.io/v1",
 }

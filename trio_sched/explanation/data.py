@@ -266,7 +266,8 @@ def _remedy(remedy: Remedy, pod: Pod, workload: Workload | None, kubectl: Kubect
 def _template_notes(remedy: Remedy, pod: Pod, workload: Workload | None) -> Iterator[str]:
     """What the command does besides, if it changes the template of the pod's workload."""
     is_of_pod = any(
-        one.kind == "Pod" and (one.namespace, one.name) == (pod.namespace, pod.name) for one in remedy.edited
+        one.kind == "Pod" and not one.is_consequence and (one.namespace, one.name) == (pod.namespace, pod.name)
+        for one in remedy.edited
     )
     if workload is not None and is_of_pod and workload.kind in REPLACES_PODS:
         yield f"the template changes, so {workload.kind} {workload.name} replaces all of its pods"

@@ -270,7 +270,7 @@ class _Search:
         """What LimitRanges refuse of the pod in question, if admission is asked about it at all."""
         pod = self.trial.subject(edited)
         patch = pod_patch(self.trial.pod, pod)
-        if not patch.whole or (patch.is_in_place and not patch.resize):
+        if not patch.whole.keys() - {"status"} or (patch.is_in_place and not patch.resize):
             return []
         return refusals(pod, limit_ranges(self.trial))
 
@@ -304,7 +304,7 @@ def _touch(edited: Sequence[EditedObject], pod: Pod, *, is_correction: bool) -> 
     """The most that is touched; a claim in place of a misspelt one leaves nothing behind."""
     if not is_correction and any(_leaves_a_claim(one) for one in edited):
         return Touch.VOLUME
-    return max(_touch_of(one, pod) for one in edited)
+    return max(_touch_of(one, pod) for one in edited if one.kind != "Pod" or not one.is_consequence)
 
 
 def _leaves_a_claim(one: EditedObject) -> bool:

@@ -38,13 +38,15 @@ def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_na
         Empty if none would, and if the pod is of no workload, or of one with too many pods.
     """
     owner, count = controller_of(trial.pod), trial.count
-    if owner is None or owner.kind == "DaemonSet" or trial.group.is_scheduled:
+    if owner is None or owner.kind == "DaemonSet" or trial.group.is_scheduled or _has_claims_of_its_own(pod):
         return ""
     pending = siblings_of(pod, trial.scheduler.cache.unassigned.pods())
     running = [one.pod_on_node for one in trial.scheduler.cache if is_of(owner, one.pod_on_node)]
     if len(pending) + len(running) >= _MAX_PODS:
         return ""
-    is_changed = any(one.kind == "Pod" and one.new is not None and _is(one, trial.pod) for one in edited)
+    is_changed = any(
+        one.kind == "Pod" and one.new is not None and not one.is_consequence and _is(one, trial.pod) for one in edited
+    )
     is_deployment = owner.kind == "ReplicaSet" and _OF_DEPLOYMENTS in (pod.labels or {})
     with ExitStack() as stack:
         stack.enter_context(placed(trial, pod, node_name))
@@ -63,6 +65,13 @@ def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_na
             text = f"{run} of {wanted} pods fit that are made again with it"
     trial.count = count
     return "" if run == wanted else text
+
+
+def _has_claims_of_its_own(pod: Pod) -> bool:
+    """Whether claims are made for the pod, which no other pod can use in a trial."""
+    return any(one.resource_claim_template_name for one in pod.spec.resource_claims or ()) or any(
+        one.ephemeral is not None for one in pod.spec.volumes or ()
+    )
 
 
 def _rollout(trial: Trial, pod: Pod, old: list[Pod], wanted: int, stack: ExitStack) -> int:

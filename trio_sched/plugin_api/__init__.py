@@ -31,6 +31,7 @@ from trio_sched.objects.pod import NodeAllocatableOverheadResources as NodeAlloc
 from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus as NodeAllocatableResourceClaimStatus
 from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod import PodResourceClaim as PodResourceClaim
+from trio_sched.objects.pod import PodResourceClaimStatus as PodResourceClaimStatus
 from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
 from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup as CompositePodGroup
 from trio_sched.objects.pod_groups.pod_group import PodGroup as PodGroup
@@ -69,6 +70,8 @@ from trio_sched.objects.resource.resource_claim import ExactDeviceRequest as Exa
 from trio_sched.objects.resource.resource_claim import ResourceClaim as ResourceClaim
 from trio_sched.objects.resource.resource_claim import ResourceClaimConsumerReference as ResourceClaimConsumerReference
 from trio_sched.objects.resource.resource_claim import ResourceClaimSpec as ResourceClaimSpec
+from trio_sched.objects.resource.resource_claim import ResourceClaimTemplate as ResourceClaimTemplate
+from trio_sched.objects.resource.resource_claim import ResourceClaimTemplateSpec as ResourceClaimTemplateSpec
 from trio_sched.objects.resource.resource_slice import CapacityRequestPolicy as CapacityRequestPolicy
 from trio_sched.objects.resource.resource_slice import Device as Device
 from trio_sched.objects.resource.resource_slice import DeviceAttribute as DeviceAttribute
@@ -370,6 +373,7 @@ __all__ = [
     "PodGroupTree",
     "PodGroupTrial",
     "PodResourceClaim",
+    "PodResourceClaimStatus",
     "PodSelector",
     "PodTerms",
     "PodTopologySpreadArgs",
@@ -390,6 +394,8 @@ __all__ = [
     "ResourceClaim",
     "ResourceClaimConsumerReference",
     "ResourceClaimSpec",
+    "ResourceClaimTemplate",
+    "ResourceClaimTemplateSpec",
     "ResourceOptions",
     "ResourceSlice",
     "ScoringStrategy",

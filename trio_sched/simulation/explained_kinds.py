@@ -1,4 +1,4 @@
-"""The kinds that explanations read and no plugin does."""
+"""The kinds that explanations read, and nobody for decisions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from trio_sched.explanation.priorities import KIND as PRIORITY_CLASS
 from trio_sched.explanation.priorities import PriorityClass
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.limit_range import LimitRange
+from trio_sched.objects.resource.resource_claim import ResourceClaimTemplate
 
+CLAIM_TEMPLATE: Final = "ResourceClaimTemplate"
 EXPLAINED_KINDS: Final[Mapping[str, Kind[Any]]] = {
     PRIORITY_CLASS: Kind(
         group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False, type=PriorityClass
+    ),
+    CLAIM_TEMPLATE: Kind(
+        group="resource.k8s.io",
+        version="v1",
+        plural="resourceclaimtemplates",
+        namespaced=True,
+        type=ResourceClaimTemplate,
     ),
     LIMIT_RANGE: Kind(version="v1", plural="limitranges", namespaced=True, type=LimitRange),
 }

@@ -25,6 +25,7 @@ from trio_sched.objects.timestamps import parse_time
 from trio_sched.plugin_api.clauses import some_names
 from trio_sched.simulation.asked_pods import AskedPods, Name, NoSuchPod, like_each_other
 from trio_sched.simulation.cluster_files import DumpedAndChecked
+from trio_sched.simulation.explained_kinds import EXPLAINED_KINDS
 from trio_sched.simulation.explanations import show_unwatched
 from trio_sched.simulation.live.cluster_snapshot import (
     Objects,
@@ -139,7 +140,7 @@ async def explain_live(
         owners |= await workloads.owners_of(found)
         begin("explaining")
         fill(assembly, snapshot)
-        kubectl = Kubectl(flags=question.context, written=written_as(listing.served))
+        kubectl = Kubectl(flags=question.context, written=written_as(listing.served, EXPLAINED_KINDS))
         asked = AskedPods(pods, owners)
         answers = await _explained(question, assembly, asked, found, now, listing.hidden, kubectl)
         if question.is_default:

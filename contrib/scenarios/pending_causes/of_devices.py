@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from contrib.scenarios.manifests import (
     Json,
     device_claim,
+    device_claim_template,
     device_class,
     devices,
     node,
     pod,
     taint,
     wants_devices,
+    wants_template,
 )
 from contrib.scenarios.pending_causes.pending_cause import PendingCause, cause_of
 
@@ -165,16 +167,24 @@ CAUSES_OF_DEVICES: Sequence[PendingCause] = (
     ),
     cause_of(
         "a template of a device claim that does not exist",
-        ["ResourceClaimNotFound"],
-        ["the template one-gpu", "may not exist"],
-        "make the device claim one-gpu (1 of class gpu) and use it",
+        ["ResourceClaimTemplateNotFound"],
+        ["no ResourceClaimTemplate one-gpu in namespace default", "the claim of gpu"],
+        "make the device claim template one-gpu (1 of class gpu)",
         node("n1"),
         device_class("gpu"),
         devices("n1", "gpu-0"),
-        pod(
-            resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
-            container={"resources": {"claims": [{"name": "gpu"}]}},
-        ),
+        pod(**wants_template("one-gpu")),
+    ),
+    cause_of(
+        "a template of a device claim with a name much like it",
+        ["ResourceClaimTemplateNotFound"],
+        ["no ResourceClaimTemplate onegpu in namespace default", "there is one-gpu"],
+        "use the device claim template one-gpu",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        device_claim_template("one-gpu"),
+        pod(**wants_template("onegpu")),
     ),
     cause_of(
         "a device that consumes more of a counter than there is",

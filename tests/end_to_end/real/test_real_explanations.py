@@ -21,7 +21,7 @@ from contrib.scenarios.pending_causes import CAUSES, PendingCause
 pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
 
 KINDS = (
-    "deployments,replicasets,pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaims,resourceslices,deviceclasses,"
+    "deployments,replicasets,pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaimtemplates,resourceclaims,resourceslices,deviceclasses,"
     "csinodes,csidrivers,csistoragecapacities,limitranges,nodes"
 )
 CONTROLLERS = (

@@ -184,3 +184,15 @@ class ResourceClaim(NamespacedObject, frozen=True, rename="camel", gc=False, omi
 
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = field(default_factory=ResourceClaimStatus)
+
+
+class ResourceClaimTemplateSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``spec`` of a ResourceClaimTemplate: the claims that are made from it."""
+
+    spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
+
+
+class ResourceClaimTemplate(NamespacedObject, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A ``resource.k8s.io/v1`` ResourceClaimTemplate; its claims are made by kube-controller-manager."""
+
+    spec: ResourceClaimTemplateSpec = field(default_factory=ResourceClaimTemplateSpec)

@@ -21,7 +21,7 @@ from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload_groups import join_group, with_groups_of_workloads
 from trio_sched.plugin_api.custom_resources import Watched
-from trio_sched.simulation.explained_kinds import EXPLAINED_KINDS
+from trio_sched.simulation.explained_kinds import CLAIM_TEMPLATE, EXPLAINED_KINDS
 from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot
 
 _AT_ONCE: Final = 4
@@ -43,6 +43,7 @@ _DEVICES: Final = frozenset({"DeviceClass", "DeviceTaintRule", "ResourceClaim", 
 _OWNERS: Final = frozenset({"ReplicaSet", "ReplicationController", "Service", "StatefulSet"})
 """Kinds whose selectors count in scores only."""
 _HIDES: Final[Mapping[str, str]] = {
+    CLAIM_TEMPLATE: "whether that of a device claim exists is not known",
     LIMIT_RANGE: "they may refuse a request that is suggested",
     "Namespace": "pod affinity that selects namespaces may be judged wrongly",
     "PodDisruptionBudget": "which pods a budget protects is not known",
@@ -67,9 +68,17 @@ def is_needed(kind: Watched, pods: Collection[Pod], *, scores_matter: bool) -> b
         return any(pod.spec.resource_claims or _has_extended_resources(pod) for pod in pods)
     if kind == LIMIT_RANGE:
         return any(not pod.node_name for pod in pods)
+    if kind == CLAIM_TEMPLATE:
+        return any(_waits_for_template(pod) for pod in pods)
     if kind in ("PodGroup", "CompositePodGroup"):
         return any(pod.spec.scheduling_group is not None for pod in pods)
     return True
+
+
+def _waits_for_template(pod: Pod) -> bool:
+    """Whether a claim of the pod is still to be made from a template."""
+    made = {one.name for one in pod.status.resource_claim_statuses or ()}
+    return any(one.resource_claim_template_name and one.name not in made for one in pod.spec.resource_claims or ())
 
 
 def _has_extended_resources(pod: Pod) -> bool:
@@ -147,9 +156,11 @@ class LiveListing:
             for name, kind in kinds.items():
                 if is_needed(name, asked, scores_matter=scores_matter):
                     nursery.start_soon(list_one, name, kind)
-                else:
+                elif name != CLAIM_TEMPLATE:  # of which nobody is to say that there are none
                     others[name] = []
             nodes = await self._required(NODE_KIND)
+        if CLAIM_TEMPLATE in self.hidden:
+            del others[CLAIM_TEMPLATE]
         if "PodGroup" in others:
             are_served = "PodGroup" not in self.not_served
             others["PodGroup"] = with_groups_of_workloads(others["PodGroup"], pods, are_served=are_served)
