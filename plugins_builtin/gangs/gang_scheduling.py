@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
+from attrs import evolve
+
 from trio_sched.plugin_api import (
     Action,
     BoolArray,
@@ -13,6 +15,7 @@ from trio_sched.plugin_api import (
     Clause,
     CompositePodGroup,
     CycleState,
+    Edit,
     EventRegistration,
     Handle,
     Hint,
@@ -172,17 +175,40 @@ class GangScheduling:
     def _missing_group(self, pod: Pod, name: str) -> Clause:
         namespace = pod.namespace
         workload, group = workload_and_group(name)
+        known = [one.name for one in self._handle.objects("PodGroup") if one.namespace == namespace]
         if workload:
-            text = f"there is no workload {workload} with a pod group {group} in namespace {namespace}"
-            return Clause(reason="WorkloadNotFound", title=f"workload {workload}", cause=text)
-        near = nearest_name(name, [one.name for one in self._handle.objects("PodGroup") if one.namespace == namespace])
+            text, changes = f"there is no workload {workload} with a pod group {group} in namespace {namespace}", []
+            # A copy of the group has its key behind the name.
+            head = f"{workload}:{group}"
+            near = nearest_name(head, [one for one in known if one.count(":") == 1])
+            if near:
+                meant, group = workload_and_group(near)
+                text += f"; there is {meant} with {group}"
+                changes = [self._other_copy(pod, near, name.removeprefix(head), f"the workload {meant} with {group}")]
+            title = f"workload {workload}"
+            return Clause(reason="WorkloadNotFound", title=title, cause=text, changes=lambda _nodes: changes)
+        near = nearest_name(name, known)
         text = f"there is no pod group {name} in namespace {namespace}" + (f"; there is {near}" if near else "")
-        changes = [new_pod_group(namespace, name)]
-        if near:
-            edit = edit_pod(pod, partial(_in_group, name=near))
-            changes.insert(0, Change(title=f"pod group {near}", edits=(edit,), corrects=True))
+        changes = [_other_group(pod, near, f"the pod group {near}")] if near else []
+        changes.append(new_pod_group(namespace, name))
         title = f"pod group {name}"
         return Clause(reason="PodGroupNotFound", title=title, cause=text, changes=lambda _nodes: changes)
+
+    def _other_copy(self, pod: Pod, group: str, key: str, what: str) -> Change:
+        """*pod* in the copy of *group* that *key* stands for, which is there once a pod is in it."""
+        change = _other_group(pod, f"{group}{key}", what)
+        like: PodGroup | None = self._handle.object("PodGroup", group, pod.namespace)
+        if not key or like is None:
+            return change
+        made = replace_fields(like, metadata=replace_fields(like.metadata, name=f"{group}{key}"))
+        copy = Edit(
+            kind="PodGroup",
+            name=made.name,
+            namespace=pod.namespace,
+            apply=lambda one: made if one is None else one,
+            is_consequence=True,
+        )
+        return evolve(change, edits=(copy, *change.edits))
 
     def _missing_in(self, tree: PodGroupTree) -> Iterator[Clause]:
         """What a composite group at the top of *tree* lacks of child groups with enough pods."""
@@ -248,6 +274,10 @@ class GangScheduling:
         """The tree that a group is in; None if it is in none that can be scheduled."""
         tree = None if key is None else self._handle.pod_group_tree(namespace, key.partition("/")[2])
         return tree if isinstance(tree, PodGroupTree) else None
+
+
+def _other_group(pod: Pod, name: str, what: str) -> Change:
+    return Change(title=f"use {what}", edits=(edit_pod(pod, partial(_in_group, name=name)),), corrects=True)
 
 
 def _in_group(pod: Pod, name: str) -> Pod:

@@ -4,31 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explained import GATES, explained, racks, titles
+from explained import GATES, explained, gang, members, racks, titles
 
 from contrib.scenarios.manifests import NAMESPACE, node, pod, priority_class
 from trio_sched.documents.json_values import Json
 from trio_sched.explanation import pod_groups
-
-GROUP = "scheduling.k8s.io/v1alpha2"
-
-
-def gang(minimum: int | None = 4, *, topology: str = "") -> Json:
-    policy: Json = {"basic": {}} if minimum is None else {"gang": {"minCount": minimum}}
-    spec: Json = {"schedulingPolicy": policy}
-    if topology:
-        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
-    return {
-        "apiVersion": GROUP,
-        "kind": "PodGroup",
-        "metadata": {"name": "train", "namespace": NAMESPACE},
-        "spec": spec,
-    }
-
-
-def members(count: int, cpu: str = "3", **more: Any) -> list[Json]:
-    group = {"podGroupName": "train"}
-    return [pod(f"t{i}", requests={"cpu": cpu}, schedulingGroup=group, **more) for i in range(count)]
 
 
 def test_the_placement_in_which_most_fit_is_named_and_what_the_next_pod_lacks(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ _KEEPS_PODS: Final = frozenset({"ReplicaSet", "ReplicationController", "Stateful
 """Those that do not replace a pending pod when the template changes."""
 REPLACES_PODS: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
 """Those that replace all of their pods when the template changes."""
+_NEW_FIELDS: Final = frozenset({"schedulingGroup", "workloadRef"})
+"""Fields of pods, no lists, of which a kubectl in use may know nothing."""
 _STRATEGIC: Final = frozenset({"CSINode"})
 """Kinds that are known without some fields of the elements of a list, so that it is merged, not replaced."""
 _CLAIM: Final = "PersistentVolumeClaim"
@@ -156,6 +158,10 @@ def _of_pod(kubectl: str, pod: Pod, patch: PodPatch, workload: Workload | None, 
     if workload is not None and workload.kind in _TEMPLATES:
         text = _patch({"spec": {"template": _of_template(patch.whole, is_daemon=workload.kind == "DaemonSet")}})
         yield f"{kubectl} patch {workload.kind.lower()} {shlex.quote(workload.name)}{where} -p {text}"
+        controller = controller_of(pod)
+        if pod.group_key is not None and controller is not None and workload.kind == "Deployment":
+            # Gangs do not start with a part of their pods, and a rollout makes no more before these are ready.
+            yield f"{kubectl} scale replicaset {shlex.quote(controller.name)}{where} --replicas=0"
         if workload.kind in _KEEPS_PODS:
             yield f"{kubectl} delete pod {name}{where}" + (f" && {without_claim}" if claim else "")
     elif patch.is_in_place:
@@ -179,7 +185,10 @@ def _of_pod(kubectl: str, pod: Pod, patch: PodPatch, workload: Workload | None, 
         yield f"# {json.dumps(_of_template(patch.whole))}"
     else:
         between = f"{kubectl} delete pod {name}{where} && {without_claim}" if claim else ""
-        yield _recreated(kubectl, f"pod {name}{where}", patch.whole, between=between)
+        # A kubectl older than the cluster merges no field that it does not know, unless it merges plain JSON.
+        fields = patch.whole.get("spec", {}).keys()
+        flags = " --type=merge" if fields and fields <= _NEW_FIELDS else ""
+        yield _recreated(kubectl, f"pod {name}{where}", patch.whole, flags, between=between)
 
 
 def _owner(pod: Pod) -> OwnerReference:

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from attrs import frozen
+from msgspec import structs
 from msgspec.json import decode, encode
 
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_groups.workload_groups import reference_to
 
 Json = dict[str, Any]
 
@@ -36,8 +38,17 @@ def patch_of(old: Any, new: Any) -> Json:
 
 
 def _plain(one: Any) -> Json:
-    plain: Json = decode(encode(one))
+    plain: Json = decode(encode(_as_written(one) if isinstance(one, Pod) else one))
     return plain
+
+
+def _as_written(pod: Pod) -> Pod:
+    """*pod* as the API server of 1.35 knows it, if it is of a workload."""
+    group = pod.spec.scheduling_group
+    reference = None if group is None else reference_to(group.pod_group_name or "")
+    if reference is None:
+        return pod
+    return structs.replace(pod, spec=structs.replace(pod.spec, scheduling_group=None, workload_ref=reference))
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:

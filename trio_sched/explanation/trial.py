@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
@@ -192,7 +193,8 @@ class Trial:
     def _for_whole_group(self, edits: Sequence[Edit]) -> Iterator[Edit]:
         """*edits*; what is done to the pod is done to all of its group that wait for each other."""
         owner = controller_of(self.pod)
-        waiting = self.group.waiting_members() if self.group.is_all_or_nothing else []
+        is_missing = self.group.is_scheduled and self.group.group() is None
+        waiting = self.group.waiting_members() if self.group.is_all_or_nothing or is_missing else []
         siblings = [one for one in waiting if one.uid != self.pod.uid]
         for edit in edits:
             yield edit
@@ -236,10 +238,16 @@ class Trial:
             self._put_node(one.name, one.new)
             return lambda: self._put_node(one.name, one.old)
         if one.kind == "Pod":
+            leave = self._put_in_group(one.old, one.new)
             if (one.namespace, one.name) == (self.pod.namespace, self.pod.name):
-                return lambda: None
+                return leave
             self._put_pod(one.old, one.new)
-            return lambda: self._put_pod(one.new, one.old)
+
+            def undo() -> None:
+                self._put_pod(one.new, one.old)
+                leave()
+
+            return undo
         self._put_object(one, one.new)
         return lambda: self._put_object(one, one.old)
 
@@ -249,6 +257,14 @@ class Trial:
             cache.add_node(node)
         elif name in cache.table.row_of:
             cache.remove_node(name)
+
+    def _put_in_group(self, old: Pod | None, new: Pod | None) -> Callable[[], Any]:
+        """Let a pod be a member of another group, if it names one; returns what undoes that."""
+        if old is None or new is None or old.group_key == new.group_key:
+            return lambda: None
+        self.scheduler.cache.groups.remove(old)
+        self.scheduler.cache.groups.add(new)
+        return partial(self._put_in_group, new, old)
 
     def _put_pod(self, old: Pod | None, new: Pod | None) -> None:
         cache = self.scheduler.cache
@@ -283,10 +299,11 @@ class Trial:
         except HookFailed as failed:
             return Outcome(message=str(failed))
         decision = scheduler.try_pod(pod)
-        is_in_group = self.group.is_scheduled
+        group = self.group if pod.group_key == self.pod.group_key else PodGroupOfPod(scheduler, pod)
+        is_in_group = group.is_scheduled
         if isinstance(decision, ScheduleResult):
             if is_in_group:
-                return self._decide_group(pod, others, preempt=preempt)
+                return self._decide_group(group, pod, others, preempt=preempt)
             if self.awaits_something:
                 nodes = NodeColumns(scheduler.cache.table)
                 awaited = awaited_clauses(profile, pod, nodes, decision.state)
@@ -297,7 +314,7 @@ class Trial:
         if preempt and is_in_group:  # that room can be made for one of its pods says nothing of the group
             preempt = False
             if scheduler.preempts_for_groups:
-                outcome = self._decide_group(pod, others, preempt=True)
+                outcome = self._decide_group(group, pod, others, preempt=True)
                 if outcome.victims:
                     return outcome
         if not preempt or diagnosis is None or state is None or pod.spec.preemption_policy == "Never":
@@ -330,8 +347,8 @@ class Trial:
                 ] += 1
         return groups, tuple(pods)
 
-    def _decide_group(self, pod: Pod, others: Mapping[str, Pod], *, preempt: bool) -> Outcome:
-        decided = self.group.decide({**others, pod.uid: pod}, preempt=preempt)
+    def _decide_group(self, group: PodGroupOfPod, pod: Pod, others: Mapping[str, Pod], *, preempt: bool) -> Outcome:
+        decided = group.decide({**others, pod.uid: pod}, preempt=preempt)
         status = None if decided.failing is None else decided.failing.result.status
         message = "other pods of its group come first" if status is None else status.message
         groups, pods = self._grouped(decided.victims)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from contrib.scenarios.manifests import NAMESPACE, node
+from contrib.scenarios.manifests import NAMESPACE, node, pod
 from trio_sched.cli.options.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.documents.json_values import Json
@@ -18,12 +18,31 @@ from trio_sched.simulation.cluster_files import ClusterFiles
 from trio_sched.simulation.explaining import Question, explain_manifests
 
 GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+GROUP = "scheduling.k8s.io/v1alpha2"
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def racks(count: int, each: int = 2) -> list[Json]:
     return [node(f"n{i}", labels={"rack": f"r{i // each}"}) for i in range(count * each)]
+
+
+def gang(minimum: int | None = 4, *, topology: str = "") -> Json:
+    policy: Json = {"basic": {}} if minimum is None else {"gang": {"minCount": minimum}}
+    spec: Json = {"schedulingPolicy": policy}
+    if topology:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
+    return {
+        "apiVersion": GROUP,
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def members(count: int, cpu: str = "3", **more: Any) -> list[Json]:
+    group = {"podGroupName": "train"}
+    return [pod(f"t{i}", requests={"cpu": cpu}, schedulingGroup=group, **more) for i in range(count)]
 
 
 def explained(

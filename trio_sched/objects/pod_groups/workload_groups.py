@@ -115,11 +115,11 @@ def group_without_workload(namespace: str, name: str) -> PodGroup:
 def with_groups_of_workloads(
     objects: Collection[PodGroup | Workload], pods: Collection[Pod], *, are_served: bool = True
 ) -> list[PodGroup]:
-    """The pod groups among *objects*, and those that are made of the workloads among them for *pods*.
+    """The pod groups among *objects*, and those of the workloads among them.
 
     Args:
         objects: pod groups and workloads.
-        pods: those whose groups are wanted.
+        pods: of a group that they name there is one for each copy, with their priority.
         are_served: whether the API server has workloads; if not, pods that name one are scheduled one by one.
     """
     groups = [one for one in objects if isinstance(one, PodGroup)]
@@ -131,6 +131,9 @@ def with_groups_of_workloads(
         group = pod.spec.scheduling_group
         if group is not None and group.pod_group_name:
             wanted.setdefault((pod.metadata.namespace, group.pod_group_name), pod.spec.priority)
+    for one in workloads.values():
+        for contained in one.spec.pod_groups or ():
+            wanted.setdefault((one.namespace, f"{one.name}{_SEPARATOR}{contained.name}"), None)
     for (namespace, name), priority in wanted.items():
         if not is_of_workload(name):
             continue
@@ -142,6 +145,13 @@ def with_groups_of_workloads(
         if made is not None:
             groups.append(made)
     return groups
+
+
+def reference_to(group: str) -> PodWorkloadReference | None:
+    """How a pod of 1.35 names the pod group called *group*; None if that is of no workload."""
+    workload, _separator, rest = group.partition(_SEPARATOR)
+    name, _separator, key = rest.partition(_SEPARATOR)
+    return PodWorkloadReference(name=workload, pod_group=name, pod_group_replica_key=key) if rest else None
 
 
 def _name(reference: PodWorkloadReference) -> str:
