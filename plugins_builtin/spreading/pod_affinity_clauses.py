@@ -127,7 +127,14 @@ def affinity_clause(
         yield _without_term(pod, "pod_affinity", stated, f"no required pod affinity to {text}")
 
     title = f"pod affinity to {text} in {short_key(key)}"
-    return Clause(reason="PodAffinityMismatch", title=title, fails=fails, cause=cause, changes=changes)
+    return Clause(
+        reason="PodAffinityMismatch",
+        title=title,
+        fails=fails,
+        cause=cause,
+        met_by=None if is_first or counts.total else selector.matches_pod,
+        changes=changes,
+    )
 
 
 def _outside(nodes: NodeColumns, where: BoolArray, selector: PodSelector) -> list[tuple[Pod, str]]:

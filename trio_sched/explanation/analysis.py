@@ -71,6 +71,11 @@ class FailingClause:
         found: list[Any] = self._ask([], lambda: list(islice(self.clause.changes(nodes), _MAX_CHANGES)))
         return [one for one in found if isinstance(one, Change)]
 
+    def is_met_by(self, pod: Pod) -> bool:
+        """Whether it would be met beside *pod*, which is pending, once that runs."""
+        met_by = self.clause.met_by
+        return met_by is not None and self._ask(False, lambda: bool(met_by(pod)))
+
     def _ask(self, otherwise: T, function: Callable[[], T]) -> T:
         try:
             return call_of_clause(self.hook, function)

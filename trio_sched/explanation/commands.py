@@ -10,7 +10,8 @@ from typing import Any, Final
 from attrs import frozen
 from msgspec import to_builtins
 
-from trio_sched.explanation.owners import controller_of, is_of
+from trio_sched.explanation.owners import Workload as Workload
+from trio_sched.explanation.owners import controller_of, is_of, workload_behind
 from trio_sched.explanation.patches import PodPatch, patch_of, pod_patch
 from trio_sched.explanation.trial import EditedObject
 from trio_sched.objects.metadata import OwnerReference
@@ -63,14 +64,6 @@ _OF_JOBS: Final = (
 """Labels of the template of a Job that the API server sets; another Job must not have them."""
 
 
-@frozen(kw_only=True)
-class Workload:
-    """What makes a pod, in the end."""
-
-    kind: str
-    name: str
-
-
 Written = Callable[[str, Json], tuple[str, Json]]
 
 
@@ -120,8 +113,9 @@ def commands(
     for one in edited:
         if one.is_consequence:
             continue
-        if one.kind == "Pod" and one.old is not None and one.new is not None and _is_changed_with(pod, one.old):
-            found += _of_pod(kubectl.command, one.old, pod_patch(one.old, one.new), workload)
+        if one.kind == "Pod" and one.old is not None and one.new is not None:
+            maker = workload if _is_changed_with(pod, one.old) else workload_behind(one.old)
+            found += _of_pod(kubectl.command, one.old, pod_patch(one.old, one.new), maker)
         elif one.kind == "Node" and one.old is not None and one.new is not None:
             found += _of_node(kubectl.command, one.old, one.new)
         elif one.kind == "PodGroup" and is_of_workload(one.name):

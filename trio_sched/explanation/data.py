@@ -115,6 +115,7 @@ def cause_text(one: Explanation) -> str:
         return f"{titles}. {evidence[:1].upper()}{evidence[1:]}"
     passing = f"{np.count_nonzero(otherwise)} of {len(analysis.nodes)} nodes pass everything else"
     text = f"{titles}. {passing}; {evidence}" if evidence else f"{titles}. {passing}"
+    text += _awaited(one) if one.awaited is not None and one.awaited.clause in blocking else ""
     text += "".join(_other_causes(analysis, blocking))
     text += "".join(f"; {refused}" for refused in one.remedies.refused[:_MAX_REFUSED])
     text += _rivals(one)
@@ -126,9 +127,24 @@ def cause_text(one: Explanation) -> str:
     return text
 
 
+def _awaited(one: Explanation) -> str:
+    """The pending pods that have to run first, and why the first of them does not."""
+    awaited = one.awaited
+    assert awaited is not None
+    first, names = awaited.first, some_names([pod.key for pod in awaited.pods])
+    why = " and ".join(clause.title for clause in first.blocking)
+    if first.fits_now:
+        why = f"it fits {first.outcome.node_name} now"
+    if len(awaited.pods) > 1:
+        return f"; {names} do, and are pending themselves ({first.pod.name}: {why}), so one has to run first"
+    return f"; {names} does, and is pending itself ({why}), so it has to run first"
+
+
 def _rivals(one: Explanation) -> str:
     """Which pending pods come first where it could be, those of a higher priority by name and number."""
     found = {pod.key: pod for remedy in one.remedies.found if remedy.touches < Touch.NEW_NODE for pod in remedy.rivals}
+    for awaited in one.awaited.pods if one.awaited is not None else ():
+        found.pop(awaited.key, None)
     if not found:
         return ""
     priority = one.analysis.pod.priority

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from msgspec import structs
 
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
@@ -13,11 +15,15 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import nearest_name
 from trio_sched.explanation.analysis import Analysis, FailingClause, analyse, awaited_clauses, clause_without_hook
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
-from trio_sched.explanation.remedies import Remedies, find_remedies
+from trio_sched.explanation.other_pods.first_for_other import FirstForOther
+from trio_sched.explanation.remedies import Remedies, Touch, find_remedies
 from trio_sched.explanation.trial import Outcome, Trial, without_node
 from trio_sched.explanation.wake_events import wake_events
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, Clause, edit_pod, some_names
+
+_MAX_PENDING: Final = 10_000
+"""Pending pods that are looked at for one that has to run first."""
 
 
 @frozen(kw_only=True)
@@ -56,6 +62,24 @@ class NodeAnswer:
     """A node that may have been meant."""
 
 
+@frozen(eq=False, kw_only=True)
+class Awaited:
+    """Pending pods beside one of which a pod could run."""
+
+    clause: FailingClause
+    pods: Sequence[Pod]
+    first: Explanation
+    """Why the first of them is pending."""
+
+    def changes(self) -> Iterator[FirstForOther]:
+        """What lets the first of them run."""
+        for one in self.first.remedies.found:
+            node_name = one.outcome.node_name
+            if node_name and not one.outcome.victims and one.touches < Touch.FEWER_PODS:
+                made = evolve(one.change, note="; ".join(one.notes))
+                yield FirstForOther(clause=self.clause, pod=self.first.pod, made=made, node_name=node_name)
+
+
 @define(eq=False, kw_only=True)
 class Explanation:
     """Everything that is said of one pod."""
@@ -68,6 +92,8 @@ class Explanation:
     outcome: Outcome = field(factory=Outcome)
     """What the engine would decide now, if it is pending."""
     remedies: Remedies = field(factory=Remedies)
+    awaited: Awaited | None = None
+    """The pending pods that have to run first, if that is so."""
     events: Sequence[str] = ()
     """What has to happen so that it is tried again."""
     waiting: Waiting | None = None
@@ -112,6 +138,7 @@ def explain(
     *,
     scores_of: Collection[str] = (),
     remedies: bool = True,
+    follows: bool = True,
 ) -> Explanation:
     """Explain *pod* as things stand.
 
@@ -122,6 +149,7 @@ def explain(
         pod: with its node, if it has one.
         scores_of: the names of nodes to answer for.
         remedies: whether to look for changes that let it run, if it is pending.
+        follows: whether to explain a pending pod, too, that has to run first.
     """
     subject, profile = without_node(pod) if pod.node_name else pod, scheduler.profiles.get(pod.scheduler_name)
     unknown = profile is None
@@ -154,8 +182,11 @@ def explain(
                 analysis.passes = np.zeros_like(analysis.passes)
             if found.fits_now and decided is None:
                 _look_for_awaited(found, trial)
+            if follows and not found.fits_now:
+                found.awaited = _awaited(scheduler, analysis, remedies=remedies)
             if remedies and not found.fits_now:
-                found.remedies = find_remedies(analysis, trial)
+                first = () if found.awaited is None else found.awaited.changes()
+                found.remedies = find_remedies(analysis, trial, first)
                 found.notes += _notes_on_requests(found.remedies, trial)
             if not unknown:
                 hints = scheduler.queue.profiles[profile.name].hints
@@ -184,6 +215,17 @@ def _notes_on_requests(remedies: Remedies, trial: Trial) -> list[str]:
     if is_known or all(one.old is None or one.new.spec.containers == one.old.spec.containers for one in edited):
         return []
     return ["LimitRanges are not known here; they may refuse a smaller request"]
+
+
+def _awaited(scheduler: Scheduler, analysis: Analysis, *, remedies: bool) -> Awaited | None:
+    """The pending pods that a requirement waits for; of several requirements for the first one."""
+    for clause in analysis.clauses if any(one.clause.met_by is not None for one in analysis.clauses) else ():
+        pending = (one for one in scheduler.cache.unassigned.pods() if one.uid != analysis.pod.uid)
+        pods = [one for one in islice(pending, _MAX_PENDING) if clause.is_met_by(one)]
+        if pods:
+            first = explain(scheduler, pods[0], remedies=remedies, follows=False)
+            return Awaited(clause=clause, pods=pods, first=first)
+    return None
 
 
 def _look_for_awaited(found: Explanation, trial: Trial) -> None:

@@ -5,7 +5,7 @@ Single changes come first, then those that meet several requirements together, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import islice, product
 from typing import Final
@@ -19,6 +19,7 @@ from trio_sched.explanation.limit_ranges import as_allowed, limit_ranges, refusa
 from trio_sched.explanation.new_nodes import new_nodes
 from trio_sched.explanation.other_pods.beside_rivals import beside_rivals
 from trio_sched.explanation.other_pods.fewer_pods import SCALED, fewer_of_its_own, none_of_others
+from trio_sched.explanation.other_pods.first_for_other import FirstForOther
 from trio_sched.explanation.other_pods.smaller_for_all import smaller_for_all
 from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.explanation.patches import pod_patch
@@ -38,6 +39,8 @@ _MAX_SETS: Final = 6
 """Sets of requirements of one size that are looked at."""
 _MAX_TOGETHER: Final = 4
 """Requirements that are met together; of more than these only the first change of each is tried."""
+_MAX_FIRST: Final = 3
+"""Changes with which another pending pod runs first."""
 _MAX_BESIDE: Final = 6
 """Changes with which the pod and those that could come first run."""
 _PER_CLAUSE: Final = 3
@@ -100,6 +103,8 @@ class Remedies:
 class _Search:
     analysis: Analysis
     trial: Trial
+    first: Iterable[FirstForOther] = ()
+    """What lets other pending pods run, beside one of which the pod in question could run."""
     remedies: Remedies = field(factory=Remedies)
     _seen: set[str] = field(factory=set)
     _ended: set[str] = field(factory=set)
@@ -116,6 +121,8 @@ class _Search:
         of_pod = [one for one in self.analysis.clauses if one.is_of_pod]
         if of_pod and not any(clauses for clauses, _count in sets):
             sets = [(tuple(of_pod), 0)]
+        for other in islice(self.first, _MAX_FIRST):
+            self._try(other.change(), (other.clause,), subject=other.pod)
         singles = [one for one in sets if len(one[0]) == 1]
         for single, _count in singles:
             self._try_set(single, most=None)
@@ -164,7 +171,17 @@ class _Search:
         *,
         preempt: bool = False,
         is_allowed: bool = False,
+        subject: Pod | None = None,
     ) -> None:
+        """Try one change.
+
+        Args:
+            change: is made, and undone.
+            clauses: what it meets.
+            preempt: whether other pods may be evicted.
+            is_allowed: whether it was made so that LimitRanges allow it.
+            subject: whom it is about, if not the pod in question.
+        """
         if change.title in self._seen or (change.series and change.series in self._ended):
             return
         self._seen.add(change.title)
@@ -240,7 +257,7 @@ class _Search:
                 outcome=outcome,
                 touches=Touch.BROKEN_NODE
                 if any(map(_is_condition, clauses))
-                else _touch(edited, self.trial.pod, is_correction=change.corrects),
+                else _touch(edited, subject or self.trial.pod, is_correction=change.corrects),
                 notes=tuple(notes),
                 rivals=tuple(others),
                 is_partial=bool(left or comes_back or others),
@@ -275,9 +292,15 @@ class _Search:
         return refusals(pod, limit_ranges(self.trial))
 
 
-def find_remedies(analysis: Analysis, trial: Trial) -> Remedies:
-    """Look for changes that let the pod of *analysis* run; *trial* makes and undoes them."""
-    return _Search(analysis, trial).run()
+def find_remedies(analysis: Analysis, trial: Trial, first: Iterable[FirstForOther] = ()) -> Remedies:
+    """Look for changes that let the pod of *analysis* run.
+
+    Args:
+        analysis: what keeps it from which nodes.
+        trial: makes changes, and undoes them.
+        first: what lets other pending pods run that it has to be near to.
+    """
+    return _Search(analysis, trial, first).run()
 
 
 def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int]:

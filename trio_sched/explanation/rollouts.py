@@ -9,14 +9,12 @@ from typing import Final
 from msgspec import structs
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
-from trio_sched.explanation.owners import controller_of, is_of, siblings_of
+from trio_sched.explanation.owners import controller_of, is_of, siblings_of, workload_behind
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import EditedObject, Trial
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, delete_pod
 
-_OF_DEPLOYMENTS: Final = "pod-template-hash"
-"""The label of pods whose ReplicaSet a Deployment has made."""
 _MAX_PODS: Final = 20
 """Pods of a workload that are followed."""
 
@@ -47,7 +45,8 @@ def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_na
     is_changed = any(
         one.kind == "Pod" and one.new is not None and not one.is_consequence and _is(one, trial.pod) for one in edited
     )
-    is_deployment = owner.kind == "ReplicaSet" and _OF_DEPLOYMENTS in (pod.labels or {})
+    workload = workload_behind(trial.pod)
+    is_deployment = workload is not None and workload.kind == "Deployment"
     with ExitStack() as stack:
         stack.enter_context(placed(trial, pod, node_name))
         if not is_changed or not (is_deployment or owner.kind == "Job"):

@@ -276,6 +276,10 @@ class Trial:
                 cache.remove(old.uid)
         if new is not None and new.node_name:
             cache.add(new)
+        elif new is not None and old is not None and old.node_name:
+            cache.put_unassigned(new)
+        elif new is not None and cache.unassigned.get(new.key) is not None:
+            cache.unassigned.put(new)
 
     def _put_object(self, one: EditedObject, new: Any) -> None:
         cache = self.scheduler.object_cache
@@ -342,9 +346,8 @@ class Trial:
             if group is None:
                 pods.append(pod.key)
             else:
-                groups[
-                    f"{'composite ' * isinstance(group, CompositePodGroup)}pod group {group.namespace}/{group.name}"
-                ] += 1
+                kind = "composite pod group" if isinstance(group, CompositePodGroup) else "pod group"
+                groups[f"{kind} {group.namespace}/{group.name}"] += 1
         return groups, tuple(pods)
 
     def _decide_group(self, group: PodGroupOfPod, pod: Pod, others: Mapping[str, Pod], *, preempt: bool) -> Outcome:

@@ -91,6 +91,8 @@ class Clause:
     is_awaited: bool = False
     """It keeps the pod from no node, but from being bound, until a controller has done something: that is the cause
     where nothing else is."""
+    met_by: Callable[[Pod], bool] | None = None
+    """Whether it would be met beside a pod that is pending itself, once that runs."""
     changes: Callable[[BoolArray], Iterable[Change]] = _no_changes
     """What would meet it on one of the given nodes (shape (nodes,)), the smallest change first."""
 

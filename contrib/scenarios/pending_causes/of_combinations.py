@@ -140,6 +140,15 @@ CAUSES_OF_COMBINATIONS: Sequence[PendingCause] = (
         pod(affinity=affinity("podAffinity", {"app": "cache"}, ZONE)),
     ),
     cause_of(
+        "pod affinity to a pod that is pending itself",
+        ["PodAffinityMismatch"],
+        ["no running pod", "default/cache does, and is pending itself (node selector disk=ssd)", "has to run first"],
+        "first let default/cache run: label n1 disk=ssd",
+        node("n1"),
+        pod("cache", labels={"app": "cache"}, nodeSelector={"disk": "ssd"}),
+        pod(affinity=affinity("podAffinity", {"app": "cache"}, ZONE)),
+    ),
+    cause_of(
         "one pod per zone, and a pod in each",
         ["PodAntiAffinityMismatch", "ExistingPodsAntiAffinity"],
         ["pod anti-affinity to app=db in zone", "default/db-a (n1)"],

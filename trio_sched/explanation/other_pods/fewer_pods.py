@@ -8,8 +8,7 @@ from typing import Final
 from attrs import evolve
 from msgspec import Struct, structs
 
-from trio_sched.explanation.commands import Workload
-from trio_sched.explanation.owners import controller_of, siblings_of
+from trio_sched.explanation.owners import Workload, siblings_of, workload_behind
 from trio_sched.explanation.trial import EditedObject, Trial
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
@@ -17,7 +16,6 @@ from trio_sched.plugin_api.clauses import Change, Edit, some_names
 
 SCALED: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds with a number of pods that can be changed."""
-_HASH: Final = "pod-template-hash"
 
 
 class Replicas(Struct, frozen=True):
@@ -31,17 +29,6 @@ class ScaledWorkload(Struct, frozen=True):
 
     metadata: ObjectMeta
     spec: Replicas
-
-
-def workload_behind(pod: Pod) -> Workload | None:
-    """What makes *pod*, as its labels and its controller say: a ReplicaSet of a Deployment is named after it."""
-    owner = controller_of(pod)
-    if owner is None:
-        return None
-    ending = f"-{(pod.labels or {}).get(_HASH)}"
-    if owner.kind == "ReplicaSet" and owner.name.endswith(ending):
-        return Workload(kind="Deployment", name=owner.name.removesuffix(ending))
-    return Workload(kind=owner.kind, name=owner.name)
 
 
 def fewer_of_its_own(trial: Trial) -> tuple[Change, EditedObject, Pod] | None:
