@@ -19,7 +19,7 @@ PODS_PER_NODE = 10
 PODS_PER_SECOND = 200.0
 SECONDS = 20.0
 ROUNDS = 3
-"""Of so many times without and with questions the medians count: what else the machine does makes pods late, too."""
+"""Rounds without and with questions, whose medians count: what else the machine does makes pods late, too."""
 PAUSE_SECONDS = 0.5
 """Between an answer and the next question."""
 SETTLING_SECONDS = 1.0

@@ -38,7 +38,7 @@ class Burst:
     pods: int
     seconds: float
     cpu_seconds: tuple[float, ...]
-    """Of each process."""
+    """The CPU time of each process."""
     busy_seconds: float
     """For how long each has run or waited for a core, on average."""
 

@@ -42,7 +42,7 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        """Of the API server."""
+        """The address of the API server."""
         return f"https://127.0.0.1:{self.port}"
 
     async def start_etcd(self) -> None:

@@ -28,7 +28,7 @@ class ServerProcess:
     command: Sequence[str]
     log_file: Path
     environment: Mapping[str, str] = field(factory=dict)
-    """Besides that of this process."""
+    """Variables besides those of this process."""
     is_log_read: bool = True
     """If not, its output goes into a pipe that nobody reads."""
     process: trio.Process | None = field(init=False, default=None)

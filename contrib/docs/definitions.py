@@ -62,7 +62,7 @@ class _Source:
     nodes: dict[str, list[ast.stmt]]
     """The definitions of each name; an overloaded function has several."""
     texts: dict[str, str]
-    """Of assignments."""
+    """The texts of assignments."""
     imports: dict[str, str]
     """Name → module."""
 

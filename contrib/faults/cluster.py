@@ -86,7 +86,7 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """Of the scheduler."""
+        """The kubeconfig of the scheduler."""
         return self.folder / "kubeconfig"
 
     async def call(self, method: bytes, path: bytes, body: object = None, *, headers: bytes = JSON) -> Any:

@@ -12,7 +12,7 @@ import trio
 from contrib.faults.cluster import Cluster
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
-"""Of Debian's package faketime."""
+"""The library in Debian's package faketime."""
 SILENT_CLIENTS = 100
 FEW_FILES = 64
 

@@ -70,9 +70,9 @@ class Relay:
     upstream_port: int
     port: int = field(init=False, default=0)
     mode: Mode = field(init=False, default=Mode.FORWARD)
-    """Of new connections."""
+    """What becomes of new connections."""
     delay_seconds: float = field(init=False, default=0.0)
-    """Of each piece that is forwarded."""
+    """The delay of each piece that is forwarded."""
     piece_bytes: int = field(init=False, default=READ_BYTES)
     """At most so many are forwarded at a time."""
     cut_after_bytes: int | None = field(init=False, default=None)

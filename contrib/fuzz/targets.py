@@ -65,7 +65,7 @@ from trio_sched.snapshot.labels.label_selection import SelectorError, compile_se
 from trio_sched.snapshot.node_selection import terms_problem
 
 MAX_BODY_BYTES: Final = 1 << 20
-"""Of responses, here: what is larger takes longer, and finds nothing more."""
+"""The largest response here: what is larger takes longer, and finds nothing more."""
 PIECE_BYTES: Final = 40
 """From so many bytes on a list is decoded in pieces, here."""
 

@@ -48,7 +48,7 @@ class Options:
     """What is run."""
 
     command: Sequence[str]
-    """Of the scheduler that schedules."""
+    """The command line of the scheduler that schedules."""
     nodes: int
     pods: int
     alive: int

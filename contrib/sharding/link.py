@@ -40,7 +40,7 @@ class Link:
     _held: list[Action] = field(factory=list, init=False)
     """What goes on when the network is there again."""
     _position: int | None = field(default=None, init=False)
-    """Of the log: what is before it was sent to the watch; None: nothing is watched."""
+    """The position in the log: what is before it was sent to the watch; None: nothing is watched."""
     _watching: Callable[[list[Change]], None] = field(init=False, default=lambda _changes: None)
     _watch_arrives: float = field(default=0.0, init=False)
 

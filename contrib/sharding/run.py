@@ -37,7 +37,7 @@ class Result:
     waiting: int
     evicted: int
     wasted: tuple[tuple[str, int], ...]
-    """Of them, on nodes that the pod did not get for which they made room: why, and how many."""
+    """Those of them on nodes that the pod did not get for which they made room: why, and how many."""
     allocated: int
     """Claims that have a device at the end."""
     groups: int
@@ -45,7 +45,7 @@ class Result:
     local_seconds: tuple[float, ...]
     """From the creation of pods to their bind, of those that whoever decided on them has bound."""
     other_seconds: tuple[float, ...]
-    """Of those that were nominated to a node of another process."""
+    """The same for those that were nominated to a node of another process."""
     cost: tuple[tuple[int, int, int], ...]
     """The requests and decisions of each process, and the events that it has seen; without those that were killed."""
 

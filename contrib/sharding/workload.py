@@ -35,9 +35,9 @@ class Size:
     priorities: int = 1
     """So many different ones; pods of the lowest are the most."""
     claims: int = 0
-    """Of devices; one or two pods use each, in addition to the other pods."""
+    """Claims of devices; one or two pods use each, in addition to the other pods."""
     groups: int = 0
-    """Of two to five pods, in addition to the other pods."""
+    """Groups of two to five pods, in addition to the other pods."""
     renumbered: tuple[int, ...] = ()
     """All processes are started again with each of these numbers of shards, one after the other."""
 

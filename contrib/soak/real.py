@@ -61,7 +61,7 @@ class Minute:
     created: int
     """Pods so far."""
     bound: int
-    """Of those that are deleted by now."""
+    """Pods that were bound, as far as they are deleted by now."""
     alive: int
     """Objects that exist."""
 

@@ -13,7 +13,7 @@ STANDING_NODES = 40
 TIGHT_NODES = 4
 """With room for one pod each: here pods are preempted."""
 LARGE_BYTES = 200 * 1024
-"""Of an annotation; the API server takes 256 KiB."""
+"""The size of an annotation; the API server takes 256 KiB."""
 DRIVER = "soak.example.com"
 HOSTNAME = "kubernetes.io/hostname"
 GATES = "GenericWorkload=true,GangScheduling=true"
@@ -37,7 +37,7 @@ class Item:
 
     @property
     def path(self) -> str:
-        """Of the object."""
+        """The path of the object."""
         return f"{self.collection}/{self.manifest['metadata']['name']}"
 
     @property

@@ -295,7 +295,7 @@ def _taint_text(taint: Any) -> str:
 
 
 def _counters_text(devices: Devices, claims: ClaimCache, free: Sequence[PoolDevice]) -> str:
-    """Of the free devices those that share counters with others, which leave too little for them."""
+    """Those of the free devices that share counters with others, which leave too little for them."""
     short = [(one, *devices.short_counters(one)) for one in free]
     found = [(one, texts, users) for one, texts, users in short if texts]
     if not found:

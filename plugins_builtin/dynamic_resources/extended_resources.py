@@ -34,7 +34,7 @@ class ResourceClasses:
 
 
 def _class_names(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Of several classes for one resource the youngest counts, of equally old ones the first by name."""
+    """The class of each resource: of several the youngest counts, of equally old ones the first by name."""
     found: dict[str, DeviceClass] = {}
     for one in classes:
         if one.extended_resource_name:

@@ -115,7 +115,7 @@ def _fits(trial: PodGroupTrial) -> bool:
 def _not_reprieved(
     ordered: Sequence[_Counted], trial: PodGroupTrial, fits: Callable[[], bool], *, only_where_placed: bool
 ) -> list[_Counted]:
-    """Of the units *ordered*, which are removed, those with which it is not so that *fits*.
+    """Those of the units *ordered*, which are removed, with which it is not so that *fits*.
 
     With *only_where_placed*, a unit is reprieved without a trial if none of its pods is where the group was placed.
     """

@@ -86,7 +86,7 @@ def _resource_clause(
     meant = None if is_offered else nearest_name(resource, _offered(nodes))
 
     def _relevant(otherwise: BoolArray) -> BoolArray:
-        """Of the nodes where all else is met those that offer the resource, else all that do, else all."""
+        """Those of the nodes where all else is met that offer the resource, else all that do, else all."""
         offers = allocatable > 0
         return next((one for one in (otherwise & offers, offers) if one.any()), np.ones(len(nodes), dtype=np.bool_))
 

@@ -111,7 +111,7 @@ class Assembly:
     reloads: ReloadCounters
     cache_checks: CacheChecks
     tasks: BackgroundTasks
-    """Of the plugins that are scheduled with."""
+    """Those of the plugins that are scheduled with."""
     elector: LeaderElector | ShardElector | None
     """Holds the lease, or waits for it; None without leader election."""
     sharding: Sharding | None = None

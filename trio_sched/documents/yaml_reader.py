@@ -61,7 +61,7 @@ class PlainDocument:
     line: int
     """Where it begins, from 1."""
     duplicates: tuple[DuplicateKey, ...]
-    """Of keys that are there twice the last one counts."""
+    """Keys that are there twice: the last one counts."""
 
 
 def read_yaml(text: str) -> YamlDocument:

@@ -84,7 +84,7 @@ class Scheduler:
     """What plugins read; after a change of a kind that cached results depend on, call `invalidate_signatures`."""
     measurements: Measurements = field(factory=Measurements)
     behaviour: Behaviour = field(factory=lambda: behaviour_at((1, 36)))
-    """Of the version of kube-scheduler that is emulated."""
+    """What the version of kube-scheduler does that is emulated."""
     preempts_for_groups: bool = False
     """Whether pods are evicted for a pod group as a whole: gate WorkloadAwarePreemption, or always from 1.37 on."""
     forest: GroupForest | None = None

@@ -57,7 +57,7 @@ class Touch(IntEnum):
     POD_RECREATED = 4
     """A field that only a new pod can have otherwise."""
     OTHER_PODS = 5
-    """Also another value of a label that a node has, which may be what other pods are there for."""
+    """Other pods, or another value of a label that a node has, which may be what other pods are there for."""
     NEW_NODE = 6
     FEWER_PODS = 7
     """A workload gets fewer pods: its own, where this one is one too many, or another."""

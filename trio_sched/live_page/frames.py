@@ -32,11 +32,11 @@ class Frames:
 
     most: int = 600
     most_bytes: int = 64 << 20
-    """Of the compressed snapshots together; the last one is kept however large it is."""
+    """The most that the compressed snapshots take together; the last one is kept however large it is."""
     step: float = field(init=False, default=_FIRST_STEP_SECONDS)
     """In seconds."""
     size: int = field(init=False, default=0)
-    """Of the compressed snapshots together, in bytes."""
+    """What the compressed snapshots take together, in bytes."""
     _times: list[float] = field(init=False, factory=list)
     _zipped: list[bytes] = field(init=False, factory=list)
 

@@ -49,7 +49,7 @@ class LiveState:
     sequence: int = 0
     """Grows with each refresh that has found a change."""
     time: float = field(init=False, default=0.0)
-    """Of the last refresh, in seconds since 1970."""
+    """When it was refreshed last, in seconds since 1970."""
     summary: dict[str, Any] = field(init=False, factory=dict)
     nodes: NodeRows = field(init=False)
     pending: PendingRows = field(init=False)
@@ -143,5 +143,5 @@ class LiveState:
 
 
 def _sum(column: Any) -> int:
-    """Of floats: whoever writes nodes can write amounts whose sum has no room in an integer of 64 bits."""
+    """The sum, made of floats: nodes can have amounts whose sum has no room in an integer of 64 bits."""
     return int(column.sum(dtype=np.float64))

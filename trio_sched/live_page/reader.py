@@ -33,7 +33,7 @@ class LiveReader:
     causes: list[dict[str, Any]] = field(init=False, factory=list)
     summary: dict[str, Any] = field(init=False, factory=dict)
     time: float = field(init=False, default=0.0)
-    """Of the last event, in seconds since 1970."""
+    """The time of the last event, in seconds since 1970."""
     _buffer: bytes = field(init=False, default=b"")
 
     def take(self, received: bytes) -> bool:

@@ -53,7 +53,7 @@ class Change:
     corrects: bool = False
     """It puts right a name that was probably meant to be another; such changes come first."""
     series: str = ""
-    """Of the changes of a series, fewer and fewer devices for instance, only the first that helps is shown."""
+    """The series that it is in, fewer and fewer devices for instance: only the first that helps is shown."""
 
     def __and__(self, other: Change) -> Change:
         """Both of them."""

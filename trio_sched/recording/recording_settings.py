@@ -18,7 +18,7 @@ class RecordingSettings:
     folder: Path
     """It is created; segments that are in it stay, as long as there is room."""
     max_bytes: int = MAX_BYTES
-    """Of all segments together."""
+    """The size of all segments together."""
     annotations: tuple[str, ...] = ()
     """The annotations that plugins read, besides those that built-in ones do; ``*`` at the end stands for any text."""
     hash_names: bool = False

@@ -128,7 +128,7 @@ class GroupTried(Struct, frozen=True, gc=False, tag="group", array_like=True):
     """For each pod that was tried the node, empty if there is none, and the plugins that rejected it, sorted; both if
     it fits there once others are preempted."""
     reason: str
-    """Of the group's condition after it, as if nothing were preempted for the group as a whole."""
+    """The reason of the group's condition after it, as if nothing were preempted for the group as a whole."""
     message: str
     start: int
     """See `Decided`, as of *drawn*."""

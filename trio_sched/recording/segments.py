@@ -20,7 +20,7 @@ from trio_sched.recording.records import Record, decode_records
 
 _KIND: Final = b"trio-sched recording "
 MAGIC: Final = _KIND + b"3\n"
-"""Of this version alone: a segment of another one is refused."""
+"""What segments of this version begin with; one of another version is refused."""
 _HEAD: Final = struct.Struct(">II")
 """The length of the compressed block, and its CRC-32."""
 _LEVEL: Final = 1

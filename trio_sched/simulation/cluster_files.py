@@ -65,7 +65,7 @@ class ClusterFiles:
     demo: bool = False
     """Whether to add the cluster for a first try."""
     kubernetes_version: str = DEFAULT_VERSION
-    """Of the API server that reads the files."""
+    """The version of the API server that reads the files."""
     lenient: bool = False
     strict: bool = False
     patterns: tuple[str, ...] = ()

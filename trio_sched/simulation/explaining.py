@@ -65,13 +65,13 @@ class Question:
     names: Sequence[Name] = ()
     """Nothing: all pending pods."""
     namespace: str = ""
-    """Of these, those of one namespace; empty: of all."""
+    """The namespace of those that are asked about; empty: all of them."""
     nodes: Sequence[str] = ()
     """Nodes to answer for."""
     context: Sequence[str] = ()
     """Flags that kubectl needs for the same cluster."""
     kubernetes_version: str = DEFAULT_VERSION
-    """Of the API server that reads files."""
+    """The version of the API server that reads files."""
     is_default: bool = False
     """Whether *settings* are those of a scheduler without a configuration file."""
 

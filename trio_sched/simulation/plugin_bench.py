@@ -34,7 +34,7 @@ from trio_sched.simulator import ApiServer, Controllers, jumping_clock, populate
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _STEP_SECONDS: Final = 0.25
 _LONGEST_SECONDS: Final = 600.0
-"""Of the cluster's time: pods that nobody has decided on by then are gated."""
+"""Seconds of the cluster's time: pods that nobody has decided on by then are gated."""
 _CONDITIONS: Final = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}
 _TIMED_SECONDS: Final = 1e9
 _POD: Final[Json] = {
@@ -77,7 +77,7 @@ class HookCost:
 
     hook: str
     calls: int
-    """And for ``async`` hooks how often they went on after a wait, the first time included."""
+    """How often they were called; of ``async`` hooks how often they went on after a wait, the first time included."""
     seconds: float
 
 

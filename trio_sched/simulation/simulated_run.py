@@ -93,7 +93,7 @@ class Plan:
     begins: datetime
     """The cluster's time at the beginning."""
     kubernetes_version: str = DEFAULT_VERSION
-    """Of the API server."""
+    """The version of the API server."""
     for_seconds: float | None = None
     """How long, in the cluster's time; None for until it is idle."""
     explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}

@@ -17,7 +17,7 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 @define(eq=False)
 class _Kept:
-    """Of one function, by row."""
+    """What one function has returned, by row."""
 
     values: Int64Array = _NONE
     versions: Int64Array = _NONE

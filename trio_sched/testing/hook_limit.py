@@ -70,7 +70,7 @@ class HookLimit(trio.abc.Instrument):
     """
 
     seconds: float = field(factory=lambda: default_seconds)
-    """Of real time; infinity for no limit."""
+    """Seconds of real time; infinity for no limit."""
     never_returned: HookNeverReturned | None = field(default=None, init=False)
     _thread: int = field(factory=threading.get_ident, init=False)
     _turn: int = field(default=0, init=False)

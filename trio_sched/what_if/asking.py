@@ -19,7 +19,7 @@ from trio_sched.what_if.cluster_changes import ClusterChanges, changes_of
 from trio_sched.what_if.effects import Effect, PodState, effects_of, pod_states
 
 _ROWS: Final = 50
-"""Of tables."""
+"""The rows that a table has at most, unless all are asked for."""
 
 
 @define(eq=False, kw_only=True)

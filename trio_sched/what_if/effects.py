@@ -46,7 +46,7 @@ class Effect:
     replacement: str
     """The pod in its place, which can be itself; empty if there is none."""
     node: str
-    """Of the replacement; empty while that is pending."""
+    """The node of the replacement; empty while that is pending."""
     existed: bool = True
     preempted_by: str = ""
     why: str = ""

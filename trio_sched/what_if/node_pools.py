@@ -50,7 +50,7 @@ class Pool:
     """The name of one of them."""
     nodes: int
     price: float | None
-    """Of one node; None if no node says it."""
+    """What one node costs; None if no node says it."""
 
 
 def pools_of(store: ObjectStore) -> list[Pool]:

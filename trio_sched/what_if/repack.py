@@ -43,7 +43,7 @@ class Trial:
     nodes: int
     """How many are enough."""
     pools: Counter[str]
-    """Of each pool."""
+    """How many of each pool."""
 
 
 @frozen(kw_only=True)

@@ -31,7 +31,7 @@ ANCHOR: Final = {"app": "anchor"}
 FILLED: Final = 1.1
 """Pods are deleted above so many times the allocatable CPU: most of the time some find no place."""
 IMPORTANT_SHARE: Final = 0.5
-"""Of the allocatable CPU, at most: there are less important pods to evict."""
+"""The share of the allocatable CPU at most: there are less important pods to evict."""
 BURST_PODS: Final = (2, 20)
 BURST_SECONDS: Final = (0.2, 2.5)
 """From one burst to the next."""

@@ -57,7 +57,7 @@ class Qualifier:
     key: Value = MISSING
     """If it is constant."""
     step: Step | None = None
-    """Otherwise its value."""
+    """Its value otherwise."""
     is_optional: bool = False
     tests: bool = False
     """It is asked whether it is there: the last part of ``has``."""

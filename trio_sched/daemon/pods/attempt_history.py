@@ -30,7 +30,7 @@ class Attempt:
 
 @define(eq=False)
 class AttemptHistory:
-    """Of all pods together; without the pods themselves."""
+    """The attempts of all pods together; without the pods themselves."""
 
     _of_pods: OrderedDict[str, deque[Attempt]] = field(factory=OrderedDict, init=False)
     """By UID, the pod that was tried last at the end."""

@@ -84,7 +84,7 @@ class DecisionRecorder:
     _thread: RecordingThread = field(init=False)
     _redaction: Redaction = field(init=False)
     _encoder: ObjectEncoder = field(init=False)
-    """Of the changes of pods in this segment."""
+    """Encodes the changes of pods in this segment."""
     _noted_bytes: int = field(default=0, init=False)
     _count: int = field(default=0, init=False)
     _records: list[Record | _PodChanges] = field(factory=list, init=False)

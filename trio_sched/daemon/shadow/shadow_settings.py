@@ -9,7 +9,7 @@ from trio_sched.engine.shadow.judgement import JudgementClass
 
 @frozen(kw_only=True)
 class ShadowSettings:
-    """Whose decisions are compared, and what comes of it."""
+    """The scheduler whose decisions are compared, and what comes of it."""
 
     schedulers: frozenset[str]
     """The schedulerNames of the pods; each is that of a profile."""

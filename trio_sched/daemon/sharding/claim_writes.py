@@ -30,7 +30,7 @@ _PAUSE_SECONDS: Final = 1.0
 FENCES: Final = "ShardNodes/fences"
 """What fences claims in the background is called so among the jobs, so that it waits for no pod."""
 _numbers: Final = count()
-"""Of writes: several about one claim can be under way."""
+"""Numbers writes: several about one claim can be under way."""
 
 
 @frozen(eq=False)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PROPOSALS: Final = f"{NAME}/proposals"
 """Questions to others that wait for an answer are called so among the jobs, so that they hold up no answers."""
 CLAIMS: Final = f"{NAME}/claims"
-"""And pods of others whose claims are not seen yet."""
+"""Jobs about pods of others whose claims are not seen yet are called so."""
 
 
 @define(eq=False, kw_only=True)

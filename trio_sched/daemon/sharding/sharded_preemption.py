@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 JOBS: Final = "ShardNodes"
 """What reserves and takes back places in the background is called so."""
 OF_GROUPS: Final = "ShardNodes/group preemption"
-"""And what asks for the places of groups that others are to be evicted for."""
+"""What asks for the places of groups that others are to be evicted for is called so."""
 PAUSE_SECONDS: Final = 1.0
 """After a place could not be reserved."""
 ASK_AGAIN_SECONDS: Final = 5.0

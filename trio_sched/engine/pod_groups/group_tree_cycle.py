@@ -36,7 +36,7 @@ class GroupTreeCycle(PodGroupCycle):
     """One attempt to schedule the pods of a composite group; or the part of one."""
 
     children: Sequence[PodGroupCycle]
-    """Of its child groups."""
+    """The cycles of its child groups."""
     root: CompositePodGroup
 
     @property

@@ -35,7 +35,7 @@ class GroupAttempt:
     profile: Profile
     group: PodGroupInfo
     state: CycleState
-    """Of the group."""
+    """The cycle state of the group."""
     scheduled: int
     """How many pods of the group have had a node before."""
     members: int

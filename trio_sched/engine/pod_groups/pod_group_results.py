@@ -110,7 +110,7 @@ class TreeResult(GroupResult):
     """A composite group as a whole; *fitting* counts pods of the children that are schedulable."""
 
     children: list[GroupResult] = field(factory=list)
-    """Of its child groups, in their order; fewer than it has if the others were not tried."""
+    """The results of its child groups, in their order; fewer than it has if the others were not tried."""
 
 
 @frozen(eq=False)

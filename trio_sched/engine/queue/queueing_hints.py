@@ -75,7 +75,7 @@ class HintEntry:
     node_local: bool = False
     """See `EventRegistration`."""
     custom_resource: CustomResource[Any] | None = None
-    """Likewise."""
+    """The custom resource of that `EventRegistration`, if it has one."""
 
 
 @define(eq=False)

@@ -146,7 +146,7 @@ class CrossedChanges:
         return self._in_order if own_place is None else (*self._in_order, *self._decided_until(own_place))
 
     def _decided_until(self, place: int) -> _View:
-        """Of `_queued`, what is different if the decisions on all pods before *place* were made, and no others."""
+        """What of `_queued` is different if the decisions on all pods before *place* were made, and no others."""
         return tuple(one for one in self._queued if (self._place(one) < place) == one.is_ahead)
 
     def _place(self, crossing: Crossing) -> int:

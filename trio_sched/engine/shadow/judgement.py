@@ -79,7 +79,7 @@ class Judgement:
     crossed: tuple[str, ...] = ()
     """The changes that crossed the decision, in words."""
     stale_views: tuple[str, ...] = ()
-    """Whose view they were missing from: ``other``, ``shadow``."""
+    """The views that they were missing from: ``other``, ``shadow``."""
     detail: str = ""
     """What else there is to say."""
 

@@ -43,7 +43,7 @@ class Section:
     """The name of the property in the data."""
     title: str
     heads: tuple[str, ...]
-    """Of the columns; empty for those that only the data have."""
+    """The heads of the columns; empty for those that only the data have."""
     keys: tuple[str, ...]
     """The names of the columns in the data; empty for those that only are shown."""
     rows: Sequence[Sequence[Any]]

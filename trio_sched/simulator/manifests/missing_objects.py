@@ -37,9 +37,9 @@ class MissingObjects:
     """Resource, as kubectl calls it → how many objects pods of a dump refer to that are not in it."""
 
     running: Counter[str]
-    """Of pods that have a node: the cluster had them."""
+    """What pods refer to that have a node: the cluster had it."""
     pending: Counter[str]
-    """Of pods without a node alone: the cluster may lack them too."""
+    """What only pods without a node refer to: the cluster may lack it, too."""
 
 
 def missing_objects(manifests: Sequence[Manifest]) -> MissingObjects:

@@ -44,7 +44,7 @@ _AUDITED: Final = {
     "os.scandir": "lists a folder",
 }
 _OF_FILES: Final = ("open", "os.listdir", "os.scandir")
-"""Also done by whoever imports a module or logs a traceback, so they count in the code of the plugin only."""
+"""Whoever imports a module or logs a traceback does that, too, so they count in the code of the plugin only."""
 _OPENERS: Final = frozenset({"pathlib", "os", "io", "codecs", "tempfile", "shutil", "glob", "posixpath", "genericpath"})
 _SUSPECT_SECONDS: Final = 0.005
 _COMPUTING_SECONDS: Final = 0.1

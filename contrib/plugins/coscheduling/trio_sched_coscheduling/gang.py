@@ -24,7 +24,7 @@ class Gang:
     created: float
     """Its place in the queue: when its first pod that was seen was created."""
     names: set[str] = field(factory=set)
-    """Of pods that had no node when they were seen last."""
+    """The names of pods that had no node when they were seen last."""
     unplaced: dict[str, Pod] = field(factory=dict)
     """By UID: the pods without a node when the watch was last looked at, those that are only assumed included."""
     minimum: int = 1

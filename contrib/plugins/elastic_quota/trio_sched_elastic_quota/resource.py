@@ -73,7 +73,7 @@ class Limits:
 
     @property
     def namespace(self) -> str:
-        """Whose limits these are."""
+        """The namespace whose limits these are."""
         return self.quota.metadata.namespace
 
     @property

@@ -79,7 +79,7 @@ async def test_shares_are_packed_and_their_gpus_written_down() -> None:
 
 
 async def test_no_gpu_is_given_more_than_it_has_while_pods_come_and_go() -> None:
-    """Also by another process that knows only the annotations."""
+    """Not even by another process that knows only the annotations."""
     sizes = [700, 300, 500, 500, 1000, 2000, 120, 880, 300, 650]
     async with virtual_cluster(
         nodes=[gpu_node(f"n{i}", gpus) for i, gpus in enumerate((1, 2, 4))],

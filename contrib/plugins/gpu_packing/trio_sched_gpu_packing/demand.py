@@ -14,7 +14,7 @@ from trio_sched.plugin_api import Pod, pod_resources
 MILLI = 1000
 """A whole GPU, in the unit of this package."""
 MAX_GPUS = 64
-"""Of a node; more are not looked at one by one."""
+"""The GPUs of a node that are looked at one by one."""
 _MAX_SHAPES = 256
 """The most frequent shapes that a mix is made of; the others are too rare to pack for."""
 
@@ -31,7 +31,7 @@ class Shape:
     gpus: int
     """Whole GPUs, or 1 for a share of one; 0 for none."""
     milli: int
-    """Of each of these GPUs: 1000, or less for a share."""
+    """What it asks of each of these GPUs: 1000, or less for a share."""
     models: frozenset[str] | None = None
     """The models it may run on; None: any."""
 
@@ -85,7 +85,7 @@ class Demand:
 
     shapes: tuple[Shape, ...] = ()
     frequency: NDArray[np.float64] = field(factory=lambda: np.zeros(0))
-    """Of each shape among all; their sum is 1."""
+    """The share of each shape among all; their sum is 1."""
     cpu_milli: NDArray[np.int64] = field(factory=lambda: np.zeros(0, dtype=np.int64))
     gpus: NDArray[np.int64] = field(factory=lambda: np.zeros(0, dtype=np.int64))
     milli: NDArray[np.int64] = field(factory=lambda: np.zeros(0, dtype=np.int64))

@@ -234,7 +234,7 @@ class GpuPacking:
         return shape_of(pod, self._args.resource, self._args.units_per_gpu, self._args.model_label)
 
     def _lenient_shape(self, pod: Pod) -> Shape:
-        """Also of a pod that another scheduler has placed with a request that this one refuses."""
+        """The shape, even of a pod that another scheduler has placed with a request that this one refuses."""
         try:
             return self._shape(pod)
         except UnusableRequest:

@@ -43,12 +43,12 @@ _LOG_SECONDS: Final = 300.0
 
 
 class Of(Enum):
-    """Of which resource a signal is a share; requests of new pods count in the same."""
+    """The resource that a signal is a share of; requests of new pods count in the same."""
 
     CPU = "cpu"
     MEMORY = "memory"
     NONE = "none"
-    """Of another one, network for instance: requests do not count."""
+    """Another one, network for instance: requests do not count."""
 
 
 @frozen(kw_only=True)
@@ -119,7 +119,7 @@ class _Known:
     loads: tuple[dict[str, float], ...] = ()
     """Node → load, per signal; only what is new enough."""
     means: tuple[float, ...] = ()
-    """Of each signal: what counts for nodes without data."""
+    """The mean of each signal, which counts for nodes without data."""
 
 
 class LoadAware:
@@ -242,7 +242,7 @@ class LoadAware:
                     self._handle.retry_after(one.pod, 0.0)
 
     async def _find_new_pods(self) -> None:
-        """Also those that were placed by other schedulers, or before this one has started."""
+        """Find new pods, those too that were placed by other schedulers, or before this one has started."""
         since = format_seconds(self._handle.wall_seconds() - self._args.warm_up)
         for number, pod in enumerate(list(self._handle.objects("Pod"))):
             if pod.node_name and (pod.status.start_time or "") > since and pod.uid not in self._known.recent:

@@ -13,7 +13,7 @@ MAX_BODY_BYTES: Final = 4 * 2**20
 """Decoding more would hold up the scheduler; 5,000 nodes need less than a tenth."""
 MAX_TOKEN_BYTES: Final = 16_384
 _HIGHEST_SHARE: Final = 2.0
-"""Of a capacity; more must be another unit."""
+"""The largest share of a capacity; more must be another unit."""
 
 
 class UnusableData(Exception):

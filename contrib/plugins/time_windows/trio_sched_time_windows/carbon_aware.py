@@ -55,9 +55,9 @@ class Endpoint:
     forecast_path: str = ""
     """Where the list of predictions is, if there is one."""
     forecast_time: str = "datetime"
-    """Of an entry in it: where its time is."""
+    """Where the time of an entry in it is."""
     forecast_value: str = "carbonIntensity"
-    """Of an entry in it: where its intensity is."""
+    """Where the intensity of an entry in it is."""
     interval: Duration = field(default=900.0, validator=validators.ge(10.0))
     """How often it is asked."""
     timeout: Duration = field(default=10.0, validator=validators.gt(0.0))
@@ -98,7 +98,7 @@ class CarbonAwareArgs:
     table: dict[str, tuple[float, ...]] = field(factory=dict, validator=_are_hours)
     """Value of *zoneLabel* → 24 intensities in g/kWh, by the hour of the day in *timeZone*."""
     time_zone: str = field(default="UTC", validator=_is_zone)
-    """Of *table*, and of the times in messages."""
+    """The time zone of *table*, and of the times in messages."""
     zone_label: str = field(default="topology.kubernetes.io/zone", validator=validators.min_len(1))
     """The node label with the zone."""
     selector: LabelSelector | None = None

@@ -54,7 +54,7 @@ class TimeWindowsArgs:
     selector: LabelSelector | None = None
     """Which pods *windows* are for; none if it is missing. The annotation counts for every pod."""
     time_zone: str = field(default="UTC", validator=_is_zone)
-    """Of windows that name none."""
+    """The time zone of windows that name none."""
     max_delay: Duration = field(default=7 * DAY, validator=validators.ge(0.0))
     """How long after its creation a pod starts anyway, unless its annotation ``start-by`` names a time."""
 
@@ -110,7 +110,7 @@ class TimeWindows:
         return unschedulable(message)
 
     def _schedule(self, written: str | None, pod: Pod) -> tuple[Schedule | None, str]:
-        """Of a pod with this annotation; if it is bad the one in the arguments, where that is for the pod."""
+        """The schedule of a pod with this annotation; if that is bad the one in the arguments, if it is for the pod."""
         default = self._default if self._selected.matches(pod.labels) else None
         if written is None:
             return default, ""

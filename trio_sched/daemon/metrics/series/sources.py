@@ -36,7 +36,7 @@ class Sources:
     requests: RequestLogs
     """The requests of these clients, and of those that ask about the clients of the endpoints."""
     pools: Mapping[str, Jobs]
-    """Likewise."""
+    """What works on jobs, by the names of the pools in metrics."""
     binding: Callable[[], int]
     """Returns how many pods are in their binding cycle."""
     unsent_events: Callable[[], int]
@@ -55,9 +55,9 @@ class Sources:
     pods: Reflector[Pod]
     """The one of pods."""
     shadow: Judgements | None = None
-    """Of a shadow: what it has compared."""
+    """What a shadow has compared."""
     shards: Callable[[], ShardCounts] | None = None
-    """Of a replica that shares the work: what it has counted."""
+    """What a replica that shares the work has counted."""
     serving: ServingMetrics = field(factory=ServingMetrics, init=False)
     health_checks: HealthChecks = field(factory=HealthChecks, init=False)
     shows_information: bool = field(default=True, init=False)

@@ -1,4 +1,4 @@
-"""Whose signatures on client certificates count: from files, and from a ConfigMap of the cluster.
+"""The authorities whose signatures on client certificates count: from files, and from a ConfigMap of the cluster.
 
 Both are followed: certificate authorities are replaced while the process runs.
 """

@@ -32,7 +32,7 @@ _WHOLE: Final = frozenset(
     {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
     | {"persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
 )
-"""Besides extended resources: what there can only be a whole number of."""
+"""What there can only be a whole number of, besides extended resources."""
 
 
 def is_huge_page(name: str) -> bool:

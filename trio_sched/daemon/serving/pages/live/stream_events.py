@@ -45,7 +45,7 @@ class StreamEvent:
     """One event."""
 
     sequence: int
-    """Of the state after it."""
+    """The number of the state after it."""
     text: bytes
     _zipped: bytes | None = field(init=False, default=None)
 
