@@ -19,6 +19,7 @@ from trio_sched.plugin_api import (
     Tolerations,
     edit_node,
     edit_pod,
+    nearest_name,
     per_distinct_value,
     replace_fields,
     some_names,
@@ -28,6 +29,7 @@ _HARD_EFFECTS: Final = ("NoSchedule", "NoExecute")
 _CORDON: Final = "node.kubernetes.io/unschedulable"
 _OF_CONTROLLERS: Final = "node.kubernetes.io/"
 """Begins the keys of taints that controllers set and remove with the state of the node."""
+_CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 
 
 def cordoned(nodes: NodeColumns, fails: BoolArray) -> Clause:
@@ -70,13 +72,13 @@ def _has(taint: Taint) -> Callable[[tuple[Taint, ...]], bool]:
 def _untolerated(pod: Pod, nodes: NodeColumns, taint: Taint, fails: BoolArray) -> Clause:
     text = f"{taint.key}={taint.value}" if taint.value else taint.key
     is_of_controllers = taint.key.startswith(_OF_CONTROLLERS)
+    meant, nearly = (False, "") if is_of_controllers else _nearly(pod, nodes, taint)
 
     def cause(otherwise: BoolArray) -> str:
         where = otherwise & fails if (otherwise & fails).any() else fails
         names = _names(nodes, where)
         what = f"the taint {text}:{taint.effect}, which it does not tolerate"
-        evidence = f"{len(names)} node(s) have {what}: {some_names(names)}"
-        return evidence if is_of_controllers else evidence + _nearly(pod, taint)
+        return f"{len(names)} node(s) have {what}: {some_names(names)}{nearly}"
 
     def changes(where: BoolArray) -> Iterator[Change]:
         added = Toleration(
@@ -84,24 +86,39 @@ def _untolerated(pod: Pod, nodes: NodeColumns, taint: Taint, fails: BoolArray) -
         )
         note = "the taint says that the node is not in order" if is_of_controllers else ""
         tolerated = edit_pod(pod, lambda one: _tolerating(one, added))
-        yield Change(title=f"tolerate {text}", edits=(tolerated,), note=note)
+        yield Change(title=f"tolerate {text}", edits=(tolerated,), note=note, corrects=meant)
         for name in _names(nodes, where & fails)[:1]:
             removed = edit_node(name, lambda node: _without(node, taint))
             if not is_of_controllers:
                 yield Change(title=f"take the taint {text} off {name}", edits=(removed,))
 
-    return Clause(reason="UntoleratedTaint", title=f"taint {text}", fails=fails, cause=cause, changes=changes)
+    return Clause(
+        reason="UntoleratedTaint",
+        title=f"taint {text}",
+        fails=fails,
+        cause=cause,
+        is_given=taint.key == _CONTROL_PLANE and not fails.all(),  # pods seldom want to run there
+        changes=changes,
+    )
 
 
-def _nearly(pod: Pod, taint: Taint) -> str:
-    """What the pod tolerates of the same key, and what of that is different."""
-    for one in pod.spec.tolerations or ():
+def _nearly(pod: Pod, nodes: NodeColumns, taint: Taint) -> tuple[bool, str]:
+    """Whether a toleration of *pod* was probably meant for *taint*, and what of the nearest one is different."""
+    there = {(one.key, one.value) for taints in nodes.taint_lists for one in taints}
+    text, listed = "", pod.spec.tolerations or ()
+    for one in listed:
         if one.key != taint.key:
             continue
-        if one.effect and one.effect != taint.effect:
-            return f"; what it tolerates of {one.key} has the effect {one.effect}"
-        return f"; it tolerates {one.key}={one.value} only"
-    return ""
+        if (one.operator == "Exists" or one.value == taint.value) and one.effect and one.effect != taint.effect:
+            return True, f"; what it tolerates of {one.key} has the effect {one.effect}"
+        text = text or f"; it tolerates {one.key}{f'={one.value}' if one.value else ' without a value'} only"
+        is_for_another = (one.key, one.value) in there or one.operator not in ("", "Equal")
+        if not is_for_another and (not one.value or not taint.value or nearest_name(one.value, [taint.value])):
+            return True, text
+    keys = {key for key, _value in there}
+    own = (one.key for one in listed if one.key and not one.key.startswith(_OF_CONTROLLERS))
+    near = None if text else nearest_name(taint.key, [key for key in own if key not in keys])
+    return near is not None, f"; it tolerates {near}, did you mean {taint.key}?" if near is not None else text
 
 
 def _tolerating(pod: Pod, added: Toleration) -> Pod:

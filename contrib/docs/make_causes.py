@@ -82,6 +82,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "ResourceClaimElsewhere": "The devices that the claim has can be used on other nodes only.",
         "DeviceClassNotFound": "The device class that the claim names does not exist.",
         "NoSuchDevices": "The nodes never have a device that the claim could get; others have some.",
+        "DeviceSelectorFails": "A selector of the claim or its class fails for a device, which may lack an attribute.",
         "NoDevices": "The nodes have too few free devices that the class and the selectors of the claim take.",
     },
     "The pod itself": {

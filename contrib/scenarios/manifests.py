@@ -118,6 +118,21 @@ def released(one: Json) -> Json:
     return {**one, "spec": {**one["spec"], "claimRef": claimed}, "status": {"phase": "Released"}}
 
 
+def kept_for(one: Json, namespace: str, name: str) -> Json:
+    """A volume that waits for a claim."""
+    reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name}
+    return {**one, "spec": {**one["spec"], "claimRef": reference}}
+
+
+def labelled(one: Json, **labels: str) -> Json:
+    return {**one, "metadata": {**one["metadata"], "labels": labels}}
+
+
+def selecting(one: Json, **labels: str) -> Json:
+    """A claim of volumes with these labels."""
+    return {**one, "spec": {**one["spec"], "selector": {"matchLabels": labels}}}
+
+
 def storage_class(name: str, provisioner: str = "disk.test", mode: str = "WaitForFirstConsumer", **more: Any) -> Json:
     head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
     return {**head, "provisioner": provisioner, "volumeBindingMode": mode, **more}
@@ -146,9 +161,9 @@ def device_class(name: str, expression: str = 'device.driver == "gpu.test"') -> 
     return {**head, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
 
 
-def devices(on: str, *names: str, taints: Sequence[Json] = ()) -> Json:
+def devices(on: str, *names: str, taints: Sequence[Json] = (), attribute: str = "model") -> Json:
     listed: list[Json] = [
-        {"name": name, "attributes": {"model": {"string": "a100"}}, **({"taints": list(taints)} if taints else {})}
+        {"name": name, "attributes": {attribute: {"string": "a100"}}, **({"taints": list(taints)} if taints else {})}
         for name in names
     ]
     pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
@@ -226,8 +241,20 @@ def uses(name: str) -> list[Json]:
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
 
 
-def priority_class(name: str, value: int) -> Json:
-    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+def priority_class(name: str, value: int, **more: Any) -> Json:
+    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return {**head, "value": value, **more}
+
+
+def runtime_class(name: str, selector: Mapping[str, str]) -> Json:
+    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name}
+    return {**head, "scheduling": {"nodeSelector": dict(selector)}}
+
+
+def of_stateful_set(one: Json, name: str) -> Json:
+    """A pod, as a StatefulSet makes it."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": name, "controller": True}
+    return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
 
 
 def limit_range(name: str, **limits: Json) -> Json:

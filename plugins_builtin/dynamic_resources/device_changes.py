@@ -162,7 +162,7 @@ def other_class(
     known: list[DeviceClass] = [one for one in handle.objects(CLASS) if near is None or one.name == near]
     for one in known[:_MAX_CLASSES]:
         renamed = partial(_with_class, old=name, new=one.name)
-        yield evolve(_recreated_claim(claim, renamed, f"device class {one.name}"), corrects=near is not None)
+        yield evolve(recreated_claim(claim, renamed, f"device class {one.name}"), corrects=near is not None)
     model = known[0] if known else DeviceClass()
     metadata = replace_fields(model.metadata, name=name, uid="", resource_version="")
     made = replace_fields(model, metadata=metadata)
@@ -181,7 +181,7 @@ def _with_class(request: DeviceRequest, old: str, new: str) -> DeviceRequest:
     return replace_fields(request, first_available=alternatives or None)
 
 
-def _recreated_claim(claim: ResourceClaim, change: Callable[[DeviceRequest], DeviceRequest], what: str) -> Change:
+def recreated_claim(claim: ResourceClaim, change: Callable[[DeviceRequest], DeviceRequest], what: str) -> Change:
     """*claim* with changed requests."""
     return _recreated(claim, what, requests=tuple(map(change, claim.spec.devices.requests or ())))
 
@@ -244,11 +244,12 @@ def class_without_selectors(devices: Devices, name: str) -> Iterator[Change]:
         expression = selector.cel.expression if selector.cel is not None else ""
         if devices.passing([expression], devices.all()):
             continue
-        edit = Edit(kind=CLASS, name=name, apply=partial(_with_selectors, selectors=left))
+        edit = Edit(kind=CLASS, name=name, apply=partial(with_selectors, selectors=left))
         yield Change(title=f"device class {name} without the selector {expression[:_MAX_SHOWN]}", edits=(edit,))
 
 
-def _with_selectors(one: Any, selectors: Any) -> Any:
+def with_selectors(one: Any, selectors: Any) -> Any:
+    """A device class with other *selectors*."""
     return replace_fields(one, spec=replace_fields(one.spec, selectors=selectors))
 
 
@@ -265,7 +266,7 @@ def smaller_claims(
     """
 
     def recreated(what: str, **fields: Any) -> Change:
-        return _recreated_claim(claim, partial(_with_fields, of=request, wanted=wanted, fields=fields), what)
+        return recreated_claim(claim, partial(with_fields, of=request, wanted=wanted, fields=fields), what)
 
     for selector, left in _without_each(wanted.selectors):
         expression = selector.cel.expression if selector.cel is not None else ""
@@ -290,7 +291,7 @@ def smaller_claims(
         yield recreated(f"tolerating {key}", tolerations=(*(wanted.tolerations or ()), added))
 
 
-def _with_fields(
+def with_fields(
     one: DeviceRequest, *, of: DeviceRequest, wanted: WantedDevices, fields: Mapping[str, Any]
 ) -> DeviceRequest:
     """*one* with other *fields* in *wanted*, if it is the request *of* which that is a part."""

@@ -356,7 +356,8 @@ class DynamicResources:
     @hookimpl
     def clauses(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Iterable[Clause]:
         """Each claim that cannot be used or allocated, each device class that does not exist."""
-        from plugins_builtin.dynamic_resources import device_clauses, matching_devices  # only explaining needs them
+        # Only explaining needs them.
+        from plugins_builtin.dynamic_resources import device_clauses, failing_selectors, matching_devices
 
         known = self._known_claims
         yield from device_clauses.missing_claims(pod, known, self._handle)
@@ -377,9 +378,13 @@ class DynamicResources:
             alone = PodClaims([claim])
             if missing or self._check_claim(pod, 0, claim, alone, known) is not None:
                 continue
-            fails = ~self._filter.verdicts(pod, nodes, alone).passes
+            verdicts = self._filter.verdicts(pod, nodes, alone)
+            fails = ~verdicts.passes
             unexplained &= ~fails
-            if claim.status.allocation is not None:
+            if verdicts.may_fail:  # what a filter fails for is nothing that nodes lack
+                failing = failing_selectors.failing_clause(devices, claim)
+                yield from [] if failing is None else [failing]
+            elif claim.status.allocation is not None:
                 yield device_clauses.allocated_clause(nodes, claim, fails)
             else:
                 yield from device_clauses.unallocated_clauses(devices, known, claim, fails)

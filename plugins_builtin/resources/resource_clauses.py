@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from attrs import evolve
 
 from plugins_builtin.resources.request_origin import request_origin
 from trio_sched.plugin_api import (
@@ -30,6 +31,9 @@ _REASONS: Final = {
     "memory": "InsufficientMemory",
     "ephemeral-storage": "InsufficientEphemeralStorage",
 }
+_HUGE_MILLI: Final = 100_000
+_TIMES_LARGER: Final = 3
+"""Nobody asks for so much more than the largest node has, and for so many CPUs."""
 
 
 def too_many_pods(nodes: NodeColumns) -> Clause:
@@ -84,6 +88,7 @@ def _resource_clause(
     unit = " CPU" if resource == "cpu" else ""
     is_offered = bool((allocatable > 0).any())
     meant = None if is_offered else nearest_name(resource, _offered(nodes))
+    meant_milli = _meant_milli(amount, allocatable) if resource == "cpu" else 0
 
     def _relevant(otherwise: BoolArray) -> BoolArray:
         """Those of the nodes where all else is met that offer the resource, else all that do, else all."""
@@ -108,6 +113,8 @@ def _resource_clause(
         if amount > allocatable[largest]:
             has = amount_text(resource, int(allocatable[largest]))
             text += f"; even the largest of these nodes has no more than {has}{unit} in all ({nodes.name(largest)})"
+        if meant_milli:
+            text += f"; did you mean {meant_milli}m?"
         return text
 
     def changes(where: BoolArray) -> Iterator[Change]:
@@ -116,6 +123,11 @@ def _resource_clause(
         if not where.any():
             return
         most = int(free[_best(free, where)])
+        if 0 < meant_milli <= most:
+            thousandth = smaller_request(pod, resource, meant_milli, options)
+            if thousandth is not None:
+                title = f"request cpu {meant_milli}m instead of {asked}"
+                yield evolve(thousandth, title=title, corrects=True)
         if 0 < most < amount:
             change = smaller_request(pod, resource, most, options)
             if change is not None:
@@ -131,6 +143,12 @@ def _resource_clause(
         resource, "InsufficientHugePages" if "hugepages-" in resource else "InsufficientExtendedResource"
     )
     return Clause(reason=reason, title=short, fails=fails, cause=cause, changes=changes)
+
+
+def _meant_milli(amount: int, allocatable: Int64Array) -> int:
+    """A thousandth of *amount*, a number of milli-CPU, if its unit was probably forgotten; else 0."""
+    is_huge = amount >= _HUGE_MILLI and amount > _TIMES_LARGER * int(allocatable.max(initial=0))
+    return amount // 1000 if is_huge and amount % 1000 == 0 else 0
 
 
 def _best(column: Int64Array, where: BoolArray) -> int:

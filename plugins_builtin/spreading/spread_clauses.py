@@ -9,7 +9,7 @@ import numpy as np
 from attrs import evolve
 
 from plugins_builtin.spreading.match_counts import MatchCounts
-from plugins_builtin.spreading.spread_constraints import HARD, SOFT, Constraint
+from plugins_builtin.spreading.spread_constraints import HARD, HONOR, IGNORE, SOFT, Constraint
 from trio_sched.plugin_api import (
     BoolArray,
     Change,
@@ -89,6 +89,11 @@ def spread_clause(
         near = None if domains.any() else nearest_name(key, {name for node in nodes for name in node.labels})
         if near is not None:
             yield evolve(_relaxed(pod, stated, f"topology key {near}", topology_key=near), corrects=True)
+        # Nodes where the pod cannot run may be the domains with the fewest pods.
+        if stated.node_taints_policy != HONOR and any(nodes.taint_lists):
+            yield _relaxed(pod, stated, f"nodeTaintsPolicy {HONOR} for {short_key(key)}", node_taints_policy=HONOR)
+        if stated.node_affinity_policy == IGNORE:
+            yield _relaxed(pod, stated, f"nodeAffinityPolicy {HONOR} for {short_key(key)}", node_affinity_policy=HONOR)
         if usable.any():
             needed = int(of_domain[domains[usable]].min()) + int(matches_itself) - minimum
             if needed > constraint.max_skew:

@@ -25,6 +25,7 @@ from trio_sched.plugin_api import (
 )
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+HONOR, IGNORE = "Honor", "Ignore"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 WATCHED = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
@@ -170,6 +171,6 @@ def _constraint(stated: TopologySpreadConstraint, labels: LabelMatcher) -> Const
         stated.topology_key,
         labels,
         1 if stated.min_domains is None else stated.min_domains,
-        stated.node_affinity_policy != "Ignore",
-        stated.node_taints_policy == "Honor",
+        stated.node_affinity_policy != IGNORE,
+        stated.node_taints_policy == HONOR,
     )

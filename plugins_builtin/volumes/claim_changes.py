@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import Any, Final
 
+from attrs import evolve
+
+from plugins_builtin.volumes.available_volumes import free_volumes, is_selected, kept_volumes
+from plugins_builtin.volumes.volume_changes import class_of, with_volume
 from plugins_builtin.volumes.volumes import (
-    BIND_COMPLETED,
     NO_PROVISIONER,
     SELECTED_NODE,
     STORAGE,
@@ -21,23 +24,19 @@ from plugins_builtin.volumes.volumes import (
 )
 from trio_sched.plugin_api import (
     Change,
-    ClaimReference,
     CSINode,
-    CsiPersistentVolumeSource,
     CSIStorageCapacity,
     Edit,
     Handle,
+    LabelSelector,
     ObjectMeta,
     OwnerReference,
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeSpec,
     Pod,
-    SelectorError,
     StorageClass,
     Volume,
     amount_text,
-    compile_selector,
     delete_pod,
     edit_pod,
     quantity_text,
@@ -46,8 +45,11 @@ from trio_sched.plugin_api import (
 )
 
 _CLAIM: Final = "PersistentVolumeClaim"
+_PROTECTION: Final = "kubernetes.io/pvc-protection"
+"""The finalizer that kube-controller-manager removes from a claim once no pod uses it."""
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _SHARED: Final = "ReadWriteOnce"
+_RETAIN: Final = "Retain"
 _MAX_VOLUMES: Final = 3
 """Volumes that a claim is fitted to."""
 MAX_USERS: Final = 5
@@ -101,7 +103,7 @@ def _names(volume: Volume, name: str) -> bool:
 
 
 def with_made_claim(handle: Handle, namespace: str, name: str) -> Iterator[Change]:
-    """A claim of that name, of a class that waits for its consumer; without such a class one with a volume."""
+    """A claim of that name, of a class that makes volumes; without such a class one with a volume."""
     usable = classes_with_provisioner(handle)
     chosen = next((one for one in usable if is_default(one)), usable[0] if usable else None)
     model = PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=namespace))
@@ -113,9 +115,10 @@ def with_made_claim(handle: Handle, namespace: str, name: str) -> Iterator[Chang
         volume_mode="Filesystem",
     )
     made = replace_fields(model, spec=spec)
+    edit = Edit(kind=_CLAIM, name=name, namespace=namespace, apply=lambda _none: made)
     claimed = Change(
         title=f"make the claim {name}" + (f" (1Gi of class {chosen.metadata.name})" if chosen is not None else ""),
-        edits=(Edit(kind=_CLAIM, name=name, namespace=namespace, apply=lambda _none: made),),
+        edits=(edit, *_provisioned(handle, made, chosen)),
         note="its size is a guess",
     )
     if chosen is not None:
@@ -125,17 +128,19 @@ def with_made_claim(handle: Handle, namespace: str, name: str) -> Iterator[Chang
         yield claimed & change
 
 
-def with_new_class(handle: Handle, name: str) -> Iterator[Change]:
-    """The class that is missing, like one that the cluster has."""
+def with_new_class(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
+    """The class of *claim*, which is missing, like one that the cluster has."""
     usable = classes_with_provisioner(handle)
     if not usable:
         return
     like = next((one for one in usable if is_default(one)), usable[0])
+    name = claim.storage_class
     made = replace_fields(like, metadata=ObjectMeta(name=name))
-    title = f"create the storage class {name} like {like.metadata.name}"
     edit = Edit(kind="StorageClass", name=name, apply=lambda _none: made)
     yield Change(
-        title=title, edits=(edit,), note=f"with the provisioner {like.provisioner}; parameters are yours to add"
+        title=f"create the storage class {name} like {like.metadata.name}",
+        edits=(edit, *_provisioned(handle, claim, like)),
+        note=f"with the provisioner {like.provisioner}; parameters are yours to add",
     )
 
 
@@ -159,14 +164,13 @@ def without_selected_node(claim: PersistentVolumeClaim) -> Change:
     )
 
 
-def without_volume(claim: PersistentVolumeClaim) -> Change:
+def without_volume(handle: Handle, claim: PersistentVolumeClaim) -> Change:
     """*claim* made again without the volume that it names, and does not have."""
-    return Change(
-        title=f"recreate the claim {claim.name} without volumeName", edits=with_class(claim, claim.storage_class).edits
-    )
+    edits = with_class(handle, claim, claim.storage_class).edits
+    return Change(title=f"recreate the claim {claim.name} without volumeName", edits=edits)
 
 
-def with_class(claim: PersistentVolumeClaim, name: str) -> Change:
+def with_class(handle: Handle, claim: PersistentVolumeClaim, name: str) -> Change:
     """*claim* made again with the class *name*, which cannot be changed."""
     spec = replace_fields(claim.spec, storage_class_name=name, volume_name="")
     annotations = {
@@ -177,12 +181,20 @@ def with_class(claim: PersistentVolumeClaim, name: str) -> Change:
     edit = Edit(
         kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace, apply=lambda _old: made, recreate=True
     )
-    return Change(title=f"recreate the claim {claim.name} with class {name}", edits=(edit,))
+    edits = (edit, *_provisioned(handle, made, class_of(handle, made)))
+    return Change(title=f"recreate the claim {claim.name} with class {name}", edits=edits)
+
+
+def _provisioned(handle: Handle, claim: PersistentVolumeClaim, found: StorageClass | None) -> Iterator[Edit]:
+    """What the provisioner of the class *found* does for *claim* at once; nothing if it waits for a consumer."""
+    if found is not None and found.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER and _makes_volumes(found):
+        for made in with_volume(handle, claim, f"{claim.name}-volume"):
+            yield from (evolve(one, is_consequence=True) for one in made.edits)
 
 
 def as_available(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
     """*claim*, which has no volume, made again as it would get one of those that its class has, or can make."""
-    for volume in released_volumes(handle, claim)[:_MAX_VOLUMES]:
+    for volume in kept_volumes(handle, claim)[:_MAX_VOLUMES]:
         edit = partial(Edit, kind="PersistentVolume", name=volume.name)
         yield Change(
             title=f"free the volume {volume.name}",
@@ -199,7 +211,7 @@ def as_available(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Chang
             if volume_mode(volume) != volume_mode(claim):
                 fields["volume_mode"] = volume_mode(volume)
             if not is_selected(claim, volume):
-                fields["selector"] = None
+                fields["selector"] = _selector_for(claim, volume)
             if fields:
                 yield _changed(claim, **fields)
     most = _most_provisioned(handle, claim)
@@ -215,7 +227,10 @@ def _changed(claim: PersistentVolumeClaim, size: str = "", **fields: Any) -> Cha
         fields["resources"] = replace_fields(claim.spec.resources, requests=requests)
     what += [", ".join(fields["access_modes"])] if "access_modes" in fields else []
     what += [f"volumeMode {fields['volume_mode']}"] if "volume_mode" in fields else []
-    titles = ([f"with {' and '.join(what)}"] if what else []) + (["without selector"] if "selector" in fields else [])
+    labels = fields["selector"].match_labels if fields.get("selector") else {}
+    what += [f"selector {', '.join(f'{key}={value}' for key, value in labels.items())}"] if labels else []
+    is_without = "selector" in fields and not labels
+    titles = ([f"with {' and '.join(what)}"] if what else []) + (["without selector"] if is_without else [])
     spec = replace_fields(claim.spec, **fields)
     edit = Edit(
         kind=_CLAIM,
@@ -227,38 +242,21 @@ def _changed(claim: PersistentVolumeClaim, size: str = "", **fields: Any) -> Cha
     return Change(title=f"recreate the claim {claim.name} {', '.join(titles)}", edits=(edit,))
 
 
-def is_selected(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether the selector of *claim*, if it has one, selects *volume*."""
-    try:
-        return claim.spec.selector is None or compile_selector(claim.spec.selector).matches(
-            volume.metadata.labels or {}
-        )
-    except SelectorError:
-        return False
+def _selector_for(claim: PersistentVolumeClaim, volume: PersistentVolume) -> LabelSelector | None:
+    """The selector of *claim* with the values that *volume* has; None if that takes more than other values."""
+    selector, labels = claim.spec.selector, volume.metadata.labels or {}
+    if selector is None or selector.match_expressions or not (selector.match_labels or {}).keys() <= labels.keys():
+        return None
+    return replace_fields(selector, match_labels={key: labels[key] for key in selector.match_labels or {}})
 
 
 def _is_provisioned(handle: Handle, claim: PersistentVolumeClaim) -> bool:
     found = class_of(handle, claim)
-    return found is not None and found.provisioner not in ("", NO_PROVISIONER)
+    return found is not None and _makes_volumes(found)
 
 
-def free_volumes(handle: Handle, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-    """The volumes of the class of *claim* that no claim has, the largest first."""
-    free = [
-        one
-        for one in handle.objects("PersistentVolume")
-        if one.storage_class == claim.storage_class and one.spec.claim_ref is None
-    ]
-    return sorted(free, key=lambda one: (-capacity_nano(one), one.name))
-
-
-def released_volumes(handle: Handle, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-    """The volumes of the class of *claim* that are kept for a claim that is gone."""
-    return [
-        one
-        for one in handle.objects("PersistentVolume")
-        if one.storage_class == claim.storage_class and one.status.phase == "Released"
-    ]
+def _makes_volumes(found: StorageClass) -> bool:
+    return found.provisioner not in ("", NO_PROVISIONER)
 
 
 def _without_claim(volume: PersistentVolume) -> PersistentVolume:
@@ -288,55 +286,11 @@ def _where(pool: CSIStorageCapacity) -> str:
     return ", ".join(f"{name}={text}" for name, text in labels.items()) or "everywhere"
 
 
-def with_volume(handle: Handle, claim: PersistentVolumeClaim, name: str) -> Iterator[Change]:
-    """A volume for *claim*, which the volume controller then binds."""
-    if handle.object("PersistentVolume", name) is not None:
-        return
-    found = class_of(handle, claim)
-    driver = found.provisioner if found is not None and found.provisioner not in ("", NO_PROVISIONER) else "example.com"
-    size = quantity_text(STORAGE, whole_bytes(requested_nano(claim))) if requested_nano(claim) else "1Gi"
-    model = PersistentVolumeSpec()
-    reference = ClaimReference(
-        kind=_CLAIM, api_version="v1", namespace=claim.metadata.namespace, name=claim.name, uid=claim.metadata.uid
-    )
-    spec = replace_fields(
-        model,
-        capacity={STORAGE: size},
-        access_modes=claim.spec.access_modes or ("ReadWriteOnce",),
-        claim_ref=reference,
-        storage_class_name=claim.storage_class,
-        volume_mode=claim.spec.volume_mode,
-        csi=CsiPersistentVolumeSource(driver=driver, volume_handle=name),
-    )
-    volume = PersistentVolume(metadata=ObjectMeta(name=name), spec=spec)
-
-    def bound(one: Any) -> Any:
-        annotations = {**(one.metadata.annotations or {}), BIND_COMPLETED: "yes"}
-        metadata = replace_fields(one.metadata, annotations=annotations)
-        status = replace_fields(one.status, phase="Bound")
-        return replace_fields(one, metadata=metadata, spec=replace_fields(one.spec, volume_name=name), status=status)
-
-    yield Change(
-        title=f"make a volume of {size} for the claim {claim.name}",
-        edits=(
-            Edit(kind="PersistentVolume", name=name, apply=lambda _none: volume),
-            Edit(
-                kind=_CLAIM,
-                name=claim.name,
-                namespace=claim.metadata.namespace,
-                apply=bound,
-                is_consequence=True,
-            ),
-        ),
-        note="put the driver and the handle of a real volume in",
-    )
-
-
 def from_elsewhere(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
     """*claim*, which gets no volume of its class, with one of another class, or one that is made by hand."""
     for one in classes_with_provisioner(handle):
         if one.metadata.name != claim.storage_class:
-            yield with_class(claim, one.metadata.name)
+            yield with_class(handle, claim, one.metadata.name)
     yield from with_volume(handle, claim, f"{claim.name}-volume")
 
 
@@ -349,7 +303,7 @@ def of_other_drivers(handle: Handle, pod: Pod, driver: str, count: int) -> Itera
     if 0 < count <= len(movable):
         for found in classes_with_provisioner(handle):
             if found.provisioner != driver:
-                first, *others = [with_class(one, found.metadata.name) for one in movable[-count:]]
+                first, *others = [with_class(handle, one, found.metadata.name) for one in movable[-count:]]
                 yield reduce(lambda one, other: one & other, others, first)
 
 
@@ -378,18 +332,31 @@ def larger_limit(node_name: str, driver: str, count: int) -> Change:
 
 
 def with_new_claim(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
-    """A new claim instead of *claim*, whose volume cannot be used where the pod fits."""
+    """A new claim instead of *claim*, whose volume cannot be used where the pod fits, and is kept."""
     found = class_of(handle, claim)
     usable = [one.metadata.name for one in classes_with_provisioner(handle)]
     own = found is not None and found.metadata.name in usable
     title, note = f"a new, empty claim {claim.name}", f"the data stays on the volume {claim.spec.volume_name}"
+    volume: PersistentVolume | None = handle.object("PersistentVolume", claim.spec.volume_name)
+    kept = [] if volume is None else list(_retained(volume))
     for name in [claim.storage_class] if own else usable[:1]:
-        yield Change(title=title, edits=with_class(claim, name).edits, note=note)
+        yield Change(title=title, edits=(*kept, *with_class(handle, claim, name).edits), note=note)
     if not own and not usable:
-        recreated = Change(title=title, edits=with_class(claim, claim.storage_class).edits, note=note)
+        recreated = Change(title=title, edits=(*kept, *with_class(handle, claim, claim.storage_class).edits), note=note)
         metadata = replace_fields(claim.metadata, uid="")
         for made in with_volume(handle, replace_fields(claim, metadata=metadata), f"{claim.name}-volume"):
             yield recreated & made
+
+
+def _retained(volume: PersistentVolume) -> Iterator[Edit]:
+    """What keeps *volume* once its claim is gone, unless it is kept in any case, which is the default."""
+    if volume.spec.persistent_volume_reclaim_policy in (None, _RETAIN):
+        return
+
+    def retained(one: Any) -> Any:
+        return replace_fields(one, spec=replace_fields(one.spec, persistent_volume_reclaim_policy=_RETAIN))
+
+    yield Edit(kind="PersistentVolume", name=volume.name, apply=retained)
 
 
 def once_deleted(handle: Handle, claim: PersistentVolumeClaim, users: Sequence[Pod]) -> Iterator[Change]:
@@ -403,7 +370,11 @@ def once_deleted(handle: Handle, claim: PersistentVolumeClaim, users: Sequence[P
     )
     names = f"delete {some_names([one.key for one in users])} and make" if users else "make"
     title = f"{names} a new, empty claim {claim.name} once the old one is gone"
-    again = Change(title=title, edits=(*map(delete_pod, users), edit), note="what is on the old one may be lost")
+    note, others = "what is on the old one may be lost", set(claim.metadata.finalizers or ()) - {_PROTECTION}
+    if others:
+        title += f", without the finalizers {some_names(sorted(others))}"
+        note += "; what has set the finalizers is to remove them, after work of its own"
+    again = Change(title=title, edits=(*map(delete_pod, users), edit), note=note)
     if _is_provisioned(handle, claim):
         yield again
         return
@@ -425,20 +396,11 @@ def owned_claim(pod: Pod, claim: PersistentVolumeClaim) -> Iterator[Change]:
 
 
 def classes_with_provisioner(handle: Handle) -> list[StorageClass]:
-    """The classes that make a volume once a node is chosen."""
-    return [
-        one
-        for one in handle.objects("StorageClass")
-        if one.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and one.provisioner not in ("", NO_PROVISIONER)
-    ]
+    """The classes that make volumes; those that do once a node is chosen come first, as they can make one there."""
+    found = [one for one in handle.objects("StorageClass") if _makes_volumes(one)]
+    return sorted(found, key=lambda one: one.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER)
 
 
 def is_default(one: StorageClass) -> bool:
     """Whether claims without a class get this one."""
     return (one.metadata.annotations or {}).get(_DEFAULT_CLASS) == "true"
-
-
-def class_of(handle: Handle, claim: PersistentVolumeClaim) -> StorageClass | None:
-    """The class of *claim*, if it exists."""
-    found: StorageClass | None = handle.object("StorageClass", claim.storage_class) if claim.storage_class else None
-    return found

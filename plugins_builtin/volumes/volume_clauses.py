@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import numpy as np
 from attrs import evolve
 
+from plugins_builtin.volumes.available_volumes import why_none
 from plugins_builtin.volumes.claim_changes import (
     MAX_USERS,
     as_available,
-    class_of,
     classes_with_provisioner,
-    free_volumes,
     from_elsewhere,
     is_default,
-    is_selected,
     larger_limit,
     most_text,
     of_other_drivers,
     once_deleted,
     owned_claim,
-    released_volumes,
     selected_node,
     shared_claim,
     with_claim,
@@ -31,22 +28,20 @@ from plugins_builtin.volumes.claim_changes import (
     with_made_claim,
     with_new_claim,
     with_new_class,
-    with_volume,
     without_selected_node,
     without_volume,
 )
+from plugins_builtin.volumes.volume_changes import class_of, with_named_volume, with_volume
 from plugins_builtin.volumes.volumes import (
     NO_PROVISIONER,
     STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
-    capacity_nano,
     claim_name,
     is_fully_bound,
     match_volume_affinity,
     named_claims,
     not_owned,
     requested_nano,
-    volume_mode,
     whole_bytes,
 )
 from trio_sched.plugin_api import (
@@ -68,6 +63,7 @@ from trio_sched.plugin_api import (
 )
 
 _CLAIM: Final = "PersistentVolumeClaim"
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _MAX_SHOWN: Final = 2
 """Nodes that are named."""
 
@@ -154,12 +150,17 @@ def _unbound(handle: Handle, claim: PersistentVolumeClaim) -> Clause:
     size = amount_text(STORAGE, whole_bytes(requested_nano(claim)), round_up=True)
     text = f"the claim {name} ({size}) has no volume"
     reason, near = "ClaimUnbound", None
+
+    def named() -> Iterator[Change]:
+        yield from with_named_volume(handle, claim)
+        yield from with_volume(handle, claim, claim.spec.volume_name)
+
     if claim.spec.volume_name:
         text += f": it names the volume {claim.spec.volume_name}, which is not bound to it"
         volume: PersistentVolume | None = handle.object("PersistentVolume", claim.spec.volume_name)
         if volume is None:
             text += " and does not exist"
-            return _clause("VolumeNotFound", name, text, lambda: with_volume(handle, claim, claim.spec.volume_name))
+            return _clause("VolumeNotFound", name, text, named)
         other = volume.spec.claim_ref
         if other is not None and (other.namespace, other.name) != (claim.metadata.namespace, name):
             text += f", but to the claim {other.namespace}/{other.name}"
@@ -171,20 +172,20 @@ def _unbound(handle: Handle, claim: PersistentVolumeClaim) -> Clause:
         near = nearest_name(wanted, [one.metadata.name for one in handle.objects("StorageClass")])
         text += f": there is no storage class {wanted}" + (f"; there is {near}" if near else "")
     elif found.provisioner in ("", NO_PROVISIONER):
-        text += f": the class {wanted} provisions nothing, and no volume is free for it{_why_none(handle, claim)}"
+        text += f": the class {wanted} provisions nothing, and no volume is free for it{why_none(handle, claim)}"
     else:
         text += f": the provisioner {found.provisioner} of its class {wanted} has made none{_known(handle, found)}"
 
     def changes() -> Iterator[Change]:
         if claim.spec.volume_name:
-            yield without_volume(claim)
+            yield without_volume(handle, claim)
         else:
             yield from as_available(handle, claim)
         for one in ([near] if near else []) + [one.metadata.name for one in classes_with_provisioner(handle)][:1]:
             if one != wanted:
-                yield evolve(with_class(claim, one), corrects=one == near)
+                yield evolve(with_class(handle, claim, one), corrects=one == near)
         if reason == "StorageClassNotFound":
-            yield from with_new_class(handle, wanted)
+            yield from with_new_class(handle, claim)
         yield from with_volume(handle, claim, f"{name}-volume")
 
     return _clause(reason, name, text, changes)
@@ -217,28 +218,6 @@ def _known(handle: Handle, found: StorageClass) -> str:
     return f"; no such driver is installed{f', but {near} is' if near else ''}"
 
 
-def _why_none(handle: Handle, claim: PersistentVolumeClaim) -> str:
-    """Why the free volumes of its class do not suit *claim*."""
-    free = free_volumes(handle, claim)
-    if not free:
-        released = released_volumes(handle, claim)
-        if released:
-            kept = [f"{one.name} for {one.spec.claim_ref.name}" for one in released if one.spec.claim_ref is not None]
-            return f" (it keeps {some_names(kept)}, which is gone)"
-        return " (there is none of this class)"
-    if capacity_nano(free[0]) < requested_nano(claim):
-        return f" (the largest is {free[0].name} with {amount_text(STORAGE, whole_bytes(capacity_nano(free[0])))})"
-    modes, names = set(claim.spec.access_modes or ()), f"{some_names([one.name for one in free])} of this class"
-    has = "has" if len(free) == 1 else "have"
-    if not any(modes <= set(one.spec.access_modes or ()) for one in free):
-        return f" ({names} cannot be used as {', '.join(sorted(modes))})"
-    if not any(volume_mode(one) == volume_mode(claim) for one in free):
-        return f" ({names} {has} another volumeMode than {volume_mode(claim)})"
-    if not any(is_selected(claim, one) for one in free):
-        return f" ({names} {has} other labels than its selector asks for)"
-    return f" ({names} {'does' if len(free) == 1 else 'do'} not fit its selector, modes and size at once)"
-
-
 # --- claims that only some nodes can use ----------------------------------------------------------------------------
 
 
@@ -255,24 +234,40 @@ def bound_clause(handle: Handle, nodes: NodeColumns, claim: PersistentVolumeClai
         fails=fails,
         cause=cause,
         is_given=True,
+        node_labels={} if volume is None else _labels_of(volume.required_affinity),
         changes=lambda _nodes: with_new_claim(handle, claim),
     )
 
 
 def zone_clause(
-    handle: Handle, nodes: NodeColumns, claim: PersistentVolumeClaim, zones: str, fails: BoolArray
+    handle: Handle,
+    nodes: NodeColumns,
+    claim: PersistentVolumeClaim,
+    zones: Mapping[str, Sequence[str]],
+    fails: BoolArray,
 ) -> Clause:
-    """The zone labels of the volume that *claim* has."""
+    """The zone labels of the volume that *claim* has, by key; *fails*, shape (nodes,), says where none matches."""
     name = claim.spec.volume_name
-    cause = f"the volume {name} of the claim {claim.name} is in {zones}{_nodes_text(nodes, ~fails)}"
+    where = " and ".join(f"{key} {', '.join(values)}" for key, values in zones.items())
+    cause = f"the volume {name} of the claim {claim.name} is in {where}{_nodes_text(nodes, ~fails)}"
     return Clause(
         reason="VolumeZoneMismatch",
         title=f"zone of volume {name}",
         fails=fails,
         cause=cause,
         is_given=True,
+        node_labels={key: values[0] for key, values in zones.items() if values},
         changes=lambda _nodes: with_new_claim(handle, claim),
     )
+
+
+def _labels_of(affinity: NodeSelector | None) -> dict[str, str]:
+    """Labels that match *affinity*, if it asks for labels that several nodes can have."""
+    for term in (affinity.node_selector_terms or ()) if affinity is not None else ():
+        wanted = {one.key: one.values[0] for one in term.match_expressions or () if one.operator == "In" and one.values}
+        if len(wanted) == len(term.match_expressions or ()) and not term.match_fields and _HOSTNAME not in wanted:
+            return wanted
+    return {}
 
 
 def _affinity_text(affinity: NodeSelector | None) -> str:
@@ -292,14 +287,16 @@ def unbound_clause(handle: Handle, claim: PersistentVolumeClaim, fails: BoolArra
     """A claim that gets its volume when a node is chosen, and can get none on the nodes that *fails* says."""
     name, found, node = claim.name, class_of(handle, claim), selected_node(claim)
     size = amount_text(STORAGE, whole_bytes(requested_nano(claim)), round_up=True)
-    text = f"the claim {name} ({size} of class {claim.storage_class}) can get no volume there: {reasons}"
+    text, labels = f"the claim {name} ({size} of class {claim.storage_class}) can get no volume there: {reasons}", {}
     if node is not None:
         text = f"the claim {name} ({size} of class {claim.storage_class}) is to get its volume on {node}"
         text += "" if handle.nodes.position(node) is not None else ", which does not exist"
     elif found is not None and found.provisioner in ("", NO_PROVISIONER):
         text = f"the class {claim.storage_class} of the claim {name} ({size}) provisions nothing"
-        text += f", and no free volume suits it{_why_none(handle, claim)}"
+        text += f", and no free volume suits it{why_none(handle, claim)}"
     elif found is not None and found.allowed_topologies:
+        allowed = found.allowed_topologies[0].match_label_expressions or ()
+        labels = {one.key: one.values[0] for one in allowed if one.values and one.key != _HOSTNAME}
         texts = [
             f"{one.key} in {', '.join(one.values or ())}"
             for term in found.allowed_topologies
@@ -321,6 +318,7 @@ def unbound_clause(handle: Handle, claim: PersistentVolumeClaim, fails: BoolArra
         fails=fails,
         cause=text,
         is_given=node is not None and handle.nodes.position(node) is not None,
+        node_labels=labels,
         changes=changes,
     )
 

@@ -125,11 +125,11 @@ class VolumeZone:
             volume = self._volume_of(name, pod.namespace)
             if claim is None or volume is None or isinstance(volume, Status):
                 continue
-            passes, zones = np.ones(len(nodes), dtype=np.bool_), []
+            passes, zones = np.ones(len(nodes), dtype=np.bool_), dict[str, list[str]]()
             for topology in _topologies(volume):
                 passes &= _match_topology(topology, nodes)
-                zones.append(f"{topology[0]} {', '.join(sorted(topology[1]))}")
-            yield zone_clause(self._handle, nodes, claim, " and ".join(zones), ~(passes | without_labels))
+                zones[topology[0]] = sorted(topology[1])
+            yield zone_clause(self._handle, nodes, claim, zones, ~(passes | without_labels))
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

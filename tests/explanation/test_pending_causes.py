@@ -9,7 +9,18 @@ import pytest
 import trio
 from jsonschema import Draft202012Validator
 
+from contrib.scenarios.manifests import (
+    ZONE,
+    bound_claim,
+    node,
+    pod,
+    runtime_class,
+    storage_class,
+    uses,
+    volume,
+)
 from contrib.scenarios.pending_causes import CAUSES, PendingCause
+from contrib.scenarios.pending_causes.pending_cause import cause_of
 from trio_sched.cli.options.simulation_options import settings_of
 from trio_sched.cli.plugin_loading.plugin_selection import PluginSelection
 from trio_sched.explanation.text import Layout, explanation_text
@@ -97,3 +108,50 @@ def test_commands_change_what_was_tried(tmp_path: Path) -> None:
         """kubectl patch --local -f - -o json -p '{"spec":{"schedulerName":"default-scheduler"}}' | """
         "kubectl replace --force -f -"
     )
+
+
+def test_claims_are_made_again_in_ways_that_controllers_do_not_undo(tmp_path: Path) -> None:
+    by_name = {cause.name: cause for cause in CAUSES}
+
+    def remedies(name: str) -> dict[str, list[str]]:
+        return {one["title"]: one["commands"] for one in explained(by_name[name], tmp_path)["remedies"]}
+
+    (of_set,) = remedies("a StatefulSet's claim of a storage class that does not exist")[
+        "recreate the claim data-db-0 with class gp3"
+    ]
+    template = """'[{"op":"add","path":"/spec/volumeClaimTemplates/'$((n-1))'/spec/storageClassName","value":"gp3"}]'"""
+    assert f"--type=json -p {template}" in of_set
+    assert "delete statefulset db -n default --cascade=orphan && kubectl delete persistentvolumeclaim" in of_set
+    ((held, *_), *_) = remedies(
+        "a claim that is being deleted, and kept by a finalizer that no controller knows"
+    ).values()
+    release = (
+        """kubectl patch persistentvolumeclaim data -n default --type=merge -p '{"metadata":{"finalizers":null}}'"""
+    )
+    assert held.startswith(f"{release} && kubectl wait --for=delete persistentvolumeclaim data")
+    (of_class, of_pod), *_ = remedies("a runtime class whose label the nodes have in another spelling").values()
+    patch = """'{"scheduling":{"nodeSelector":{"runtime":"kata"}}}'"""
+    assert of_class == f"kubectl patch runtimeclass kata --type=merge -p {patch}"
+    assert """'{"spec":{"nodeSelector":{"runtime":"kata"}}}'""" in of_pod
+
+
+def test_a_volume_that_would_be_deleted_with_its_claim_is_kept(tmp_path: Path) -> None:
+    elsewhere = volume("disk-1", "data", zones=["gone"])
+    deleted = {**elsewhere, "spec": {**elsewhere["spec"], "persistentVolumeReclaimPolicy": "Delete"}}
+    objects = [node("n1"), storage_class("fast"), deleted, bound_claim("data", "disk-1"), pod(volumes=uses("data"))]
+    first, *others = explained(cause_of("", [], [], "", *objects), tmp_path)["remedies"]
+    keep, again = first["commands"]
+    patch = """'{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'"""
+    assert keep == f"kubectl patch persistentvolume disk-1 --type=merge -p {patch}"
+    assert again.startswith("kubectl get persistentvolumeclaim data")
+    assert [one["title"] for one in others] == [f"one more node like n1, with {ZONE}=gone"]
+
+
+def test_no_change_selects_otherwise_than_the_runtime_class(tmp_path: Path) -> None:
+    objects = [node("n1"), runtime_class("kata", {"runtime": "kata"}), pod(runtimeClassName="kata")]
+    data = explained(cause_of("", [], [], "", *objects), tmp_path)
+    assert [one["title"] for one in data["remedies"]] == [
+        "label n1 runtime=kata",
+        "runtime class kata without the node selector runtime",
+    ]
+    assert "no node selector runtime=kata (its runtime class kata asks for runtime=kata)" in data["tried"]

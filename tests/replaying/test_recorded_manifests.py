@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 
+from trio_sched.plugin_api import replace_fields
 from trio_sched.recording.folder import RecordingFolder
 from trio_sched.recording.object_encoder import ObjectEncoder
 from trio_sched.recording.records import Began, Existed, FirstList, Templates, encode_records
@@ -44,10 +45,13 @@ def test_pods_come_when_they_came_and_run_as_long_as_they_ran(tmp_path: Path) ->
     assert ("Node", "node-1") in found
 
 
-def test_overheads_get_runtime_classes(tmp_path: Path) -> None:
+def test_overheads_get_runtime_classes_and_other_pods_none(tmp_path: Path) -> None:
     folder = RecordingFolder(tmp_path, 1 << 20)
     encoder = ObjectEncoder(Redaction())
     pods = [encoder.encode("Pod", pod(f"p{number}", overhead={"cpu": f"{number // 2}"})) for number in range(4)]
+    plain = pod("plain")
+    of_class = replace_fields(plain, spec=replace_fields(plain.spec, runtime_class_name="kata"))
+    pods.append(encoder.encode("Pod", of_class))  # the class is not recorded
     segment = folder.next_segment()
     records = [Began("run", 0.0, 0.0, "1"), Templates(encoder.templates.take_new()), FirstList(0.0, "Pod", pods)]
     segment.write([encode_records((*records, Existed({})))])
@@ -55,6 +59,7 @@ def test_overheads_get_runtime_classes(tmp_path: Path) -> None:
     found = manifests_of(tmp_path)
     names = [found["Pod", f"p{number}"]["spec"]["runtimeClassName"] for number in range(4)]
     assert names == ["recorded-1", "recorded-1", "recorded-2", "recorded-2"]
+    assert "runtimeClassName" not in found["Pod", "plain"]["spec"]
     assert found["RuntimeClass", "recorded-2"]["overhead"] == {"podFixed": {"cpu": "1"}}
 
 

@@ -239,7 +239,7 @@ def _clauses_of(
     found: list[FailingClause] = []
     hook = profile.clauses.get(plugin)
     problem = ""
-    if hook is not None and not any(status.code == Code.ERROR for one in answers for status, _ in one.statuses):
+    if hook is not None and not any(_is_fault(status) for one in answers for status, _ in one.statuses):
         try:
             for clause in call_clauses(hook, pod, nodes, state):
                 if clause.is_awaited:
@@ -261,6 +261,12 @@ def _clauses_of(
                     one.problems += [problem] if problem else []
                     found.append(one)
     return found
+
+
+def _is_fault(status: Status) -> bool:
+    """Whether something is wrong with the plugin itself: one that returns Error may well say what of the pod is."""
+    failure = status.error
+    return status.code == Code.ERROR and not (isinstance(failure, HookFailed) and failure.returned_error)
 
 
 def _of_status(plugin: str, answer: PluginAnswer, status: Status, fails: BoolArray) -> FailingClause:

@@ -36,6 +36,7 @@ API_VERSIONS: Final[Mapping[str, str]] = {
     "ResourceClaim": "resource.k8s.io/v1",
     "ResourceClaimTemplate": "resource.k8s.io/v1",
     "ResourceSlice": "resource.k8s.io/v1",
+    "RuntimeClass": "node.k8s.io/v1",
     "StorageClass": "storage.k8s.io/v1",
 }
 """Kind → the version in which objects are written."""
@@ -50,6 +51,8 @@ _NEW_FIELDS: Final = frozenset({"schedulingGroup", "workloadRef"})
 _STRATEGIC: Final = frozenset({"CSINode"})
 """Kinds that are known without some fields of the elements of a list, so that it is merged, not replaced."""
 _CLAIM: Final = "PersistentVolumeClaim"
+_PROTECTION: Final = "kubernetes.io/pvc-protection"
+"""The finalizer that kube-controller-manager removes from a claim once no pod uses it."""
 _SET_BY_SERVER: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation"})
 """Fields of the metadata that an object must not have when it is created."""
 _TOLERATED_BY_ALL: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -124,6 +127,8 @@ def commands(
             )
         elif one.kind == _CLAIM and one.recreate and is_of(_owner(pod), one.old):
             found += _of_pod(kubectl.command, pod, _of_ephemeral_volume(pod, one), workload, claim=one.name)
+        elif one.recreate and is_of_template(one, pod) and one.old.metadata.deletion_timestamp is None:
+            found.append(_of_claim_template(kubectl.command, one, pod))
         elif one.kind == "Node" or (one.kind in ("Pod", "CSINode") and one.old is None):
             return []  # what comes with a new node
         else:
@@ -141,7 +146,7 @@ def _where(one: EditedObject) -> str:
     return f" -n {shlex.quote(one.namespace)}" if one.namespace else ""
 
 
-def _patch(patch: Json) -> str:
+def _patch(patch: Json | Sequence[Json]) -> str:
     return shlex.quote(json.dumps(patch, separators=(",", ":")))
 
 
@@ -197,6 +202,43 @@ def _of_ephemeral_volume(pod: Pod, claim: EditedObject) -> PodPatch:
     return PodPatch(whole={"spec": {"volumes": [volume]}}, mutable={}, resize={})
 
 
+def is_of_template(one: EditedObject, pod: Pod) -> bool:
+    """Whether it is a claim that a StatefulSet has made from its template for *pod*."""
+    owner = controller_of(pod)
+    is_of_set = owner is not None and owner.kind == "StatefulSet" and one.kind == _CLAIM
+    return is_of_set and one.namespace == pod.namespace and one.name.endswith(f"-{pod.name}")
+
+
+def _of_claim_template(kubectl: str, one: EditedObject, pod: Pod) -> str:
+    """Makes a claim again from its StatefulSet's template, which only another StatefulSet can have otherwise.
+
+    Its controller makes a claim that is gone again at once, from the template as it is.
+    """
+    owner = controller_of(pod)
+    name, where = shlex.quote("" if owner is None else owner.name), _where(one)
+    delete = f"{kubectl} delete persistentvolumeclaim {shlex.quote(one.name)}{where}"
+    spec = {key: value for key, value in patch_of(one.old, one.new).get("spec", {}).items() if key != "volumeName"}
+    if not spec:
+        return f"{delete} --wait=false"
+    index, template = "/spec/volumeClaimTemplates/INDEX/spec", shlex.quote(one.name.removesuffix(f"-{pod.name}"))
+    names = shlex.quote('jsonpath={range .spec.volumeClaimTemplates[*]}{.metadata.name}{"\\n"}{end}')
+    patch = _patch(list(_operations(index, spec))).replace("INDEX", "'$((n-1))'")
+    found = f"n=$({kubectl} get statefulset {name}{where} -o {names} | grep -nxF {template} | cut -d: -f1)"
+    between = f"{kubectl} delete statefulset {name}{where} --cascade=orphan && {delete}"
+    return f"{found} && {_recreated(kubectl, f'statefulset {name}{where}', patch, ' --type=json', between=between)}"
+
+
+def _operations(path: str, patch: Json) -> Iterator[Json]:
+    """A merge patch of what is at *path* as a JSON patch."""
+    for key, value in patch.items():
+        if isinstance(value, dict):
+            yield from _operations(f"{path}/{key}", value)
+        elif value is None:
+            yield {"op": "remove", "path": f"{path}/{key}"}
+        else:
+            yield {"op": "add", "path": f"{path}/{key}", "value": value}
+
+
 def _of_job(kubectl: str, name: str, where: str, template: Json) -> str:
     """Recreates a Job, whose template cannot be changed."""
     metadata: Json = {**template.get("metadata", {})}
@@ -205,9 +247,10 @@ def _of_job(kubectl: str, name: str, where: str, template: Json) -> str:
     return _recreated(kubectl, f"job {shlex.quote(name)}{where}", job)
 
 
-def _recreated(kubectl: str, what: str, patch: Json, flags: str = "", *, between: str = "") -> str:
+def _recreated(kubectl: str, what: str, patch: Json | str, flags: str = "", *, between: str = "") -> str:
     """Deletes an object and creates it again, with a patch; *between* are commands after which nothing keeps it."""
-    local = f"{kubectl} patch --local -f - -o json{flags} -p {_patch(patch)}"
+    quoted = patch if isinstance(patch, str) else _patch(patch)
+    local = f"{kubectl} patch --local -f - -o json{flags} -p {quoted}"
     patched, replace = f"{kubectl} get {what} -o json | {local}", f"{kubectl} replace --force -f -"
     if between:
         return f"new=$({patched}) && {between} && printf '%s\\n' \"$new\" | {replace}"
@@ -271,6 +314,9 @@ def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
         return f"echo {_patch(made)} | {call} apply -f -"
     if one.recreate and one.old.metadata.deletion_timestamp is not None:
         wait = f"{call} wait --for=delete {kind} {name}{where} --timeout=5m"
+        if set(one.old.metadata.finalizers or ()) - {_PROTECTION}:  # nobody may be left who removes them
+            released = _patch({"metadata": {"finalizers": None}})
+            wait = f"{call} patch {kind} {name}{where} --type=merge -p {released} && {wait}"
         return f"{wait} && echo {_patch(made)} | {call} apply -f -"
     _, patch = kubectl.written(one.kind, patch_of(one.old, one.new))
     if one.recreate and one.kind == "PodGroup":  # a finalizer keeps it as long as it has pods

@@ -124,6 +124,12 @@ def cause_text(one: Explanation) -> str:
     elif one.outcome.victims:
         text += f". It may evict {_evicted(one.outcome)} {one.outcome.node_name}"
         text += f", which may take {max(map(_grace_seconds, one.outcome.victims))} s to end"
+    elif one.if_preempting.victims:
+        policy = "its preemptionPolicy Never keeps it from evicting"
+        text += f"; {policy} {_evicted(one.if_preempting)} {one.if_preempting.node_name}"
+    elif ending := _ending(one):
+        names = some_names([pod.key for pod in ending])
+        text += f". {names} on {ending[0].node_name} {'is' if len(ending) == 1 else 'are'} ending; then it fits"
     return text
 
 
@@ -156,6 +162,15 @@ def _rivals(one: Explanation) -> str:
 
 def _comes(names: Sequence[str]) -> str:
     return "comes" if len(names) == 1 else "come"
+
+
+def _ending(one: Explanation) -> Sequence[Pod]:
+    """The pods without which it would run, if they are ending anyway."""
+    for remedy in one.remedies.found:
+        pods = [edit.old for edit in remedy.edited if edit.kind == "Pod" and edit.new is None]
+        if pods and len(pods) == len(remedy.edited) and all(pod.metadata.deletion_timestamp for pod in pods):
+            return pods
+    return ()
 
 
 def _evicted(outcome: Outcome) -> str:

@@ -16,8 +16,9 @@ from trio_sched.errors import nearest_name
 from trio_sched.explanation.analysis import Analysis, FailingClause, analyse, awaited_clauses, clause_without_hook
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.other_pods.first_for_other import FirstForOther
+from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.remedies import Remedies, Touch, find_remedies
-from trio_sched.explanation.trial import Outcome, Trial, without_node
+from trio_sched.explanation.trial import CannotApply, Outcome, Trial, without_node
 from trio_sched.explanation.wake_events import wake_events
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, Clause, edit_pod, some_names
@@ -91,6 +92,8 @@ class Explanation:
     """What every plugin says, with scores."""
     outcome: Outcome = field(factory=Outcome)
     """What the engine would decide now, if it is pending."""
+    if_preempting: Outcome = field(factory=Outcome)
+    """What it would decide of a pod whose preemption policy is Never, if that were not so."""
     remedies: Remedies = field(factory=Remedies)
     awaited: Awaited | None = None
     """The pending pods that have to run first, if that is so."""
@@ -184,6 +187,8 @@ def explain(
                 _look_for_awaited(found, trial)
             if follows and not found.fits_now:
                 found.awaited = _awaited(scheduler, analysis, remedies=remedies)
+            if subject.spec.preemption_policy == "Never" and not found.fits_now:
+                found.if_preempting = _if_preempting(trial, pod)
             if remedies and not found.fits_now:
                 first = () if found.awaited is None else found.awaited.changes()
                 found.remedies = find_remedies(analysis, trial, first)
@@ -253,6 +258,18 @@ def _rejecting(blocking: Sequence[FailingClause], analysis: Analysis) -> list[st
 def with_scheduler(pod: Pod, name: str) -> Pod:
     """*pod* as one of the scheduler *name*."""
     return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=name))
+
+
+def _if_preempting(trial: Trial, pod: Pod) -> Outcome:
+    """What would be decided about *pod* if it could evict others."""
+
+    def preempting(one: Pod) -> Pod:
+        return structs.replace(one, spec=structs.replace(one.spec, preemption_policy=None))
+
+    try:
+        return trial.decide(Change(title="", edits=(edit_pod(pod, preempting),)), preempt=True)
+    except (CannotApply, TooManyDecisions):
+        return Outcome()
 
 
 def _unknown_scheduler(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> FailingClause:

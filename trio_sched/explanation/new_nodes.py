@@ -5,7 +5,7 @@ Where no number of them helps, because the pod asks for more than such a node ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count, islice
 from typing import Any, Final
@@ -63,12 +63,23 @@ def new_nodes(analysis: Analysis, trial: Trial) -> Iterator[Change]:
             if helping == _MAX_SHOWN:
                 return
     if not helping:
-        elsewhere = (_in_new_zone(analysis.nodes.node(positions[0]), trial) for _pool, positions in common)
+        models = [analysis.nodes.node(positions[0]) for _pool, positions in common]
+        elsewhere = (_in_new_zone(model, trial) for model in models)
         for change in islice((one for one in elsewhere if one is not None and trial.would_help(one)), 1):
             yield change
             return
-        larger = (_larger(analysis.nodes.node(positions[0]), trial) for _pool, positions in common)
+        larger = (_larger(model, trial) for model in models)
         yield from islice((one for one in larger if one is not None and trial.would_help(one)), 1)
+
+
+def nodes_with_labels(analysis: Analysis, trial: Trial) -> Iterator[Change]:
+    """A node with the labels that requirements ask for and that no node has, as those of the zone of a volume."""
+    wanted = {key: value for one in analysis.clauses for key, value in one.clause.node_labels.items()}
+    if not wanted or any(wanted.items() <= node.labels.items() for node in analysis.nodes):
+        return
+    models = {pool_of(node.node): node for node in analysis.nodes}.values()
+    changes = (_with_labels(model, trial, wanted) for model in islice(models, _MAX_POOLS))
+    yield from islice(filter(trial.would_help, changes), 1)
 
 
 def _with_siblings(
@@ -139,16 +150,24 @@ def _in_new_zone(model: NodeView, trial: Trial) -> Change | None:
     """A node like *model* in a zone where there is none; None if the nodes have no zones."""
     if _ZONE not in model.labels:
         return None
+    zone = f"{next(_free_names(model.name, trial))}-zone"
+    return evolve(
+        _with_labels(model, trial, {_ZONE: zone}), title=f"one more node like {model.name}, in another {_ZONE}"
+    )
+
+
+def _with_labels(model: NodeView, trial: Trial, wanted: Mapping[str, str]) -> Change:
+    """A node like *model* with other labels."""
     free = next(_free_names(model.name, trial))
 
     def made(_none: Any) -> Node:
         copy = _copy(model.node, free)
-        labels = {**copy.labels, _ZONE: f"{free}-zone"}
-        return structs.replace(copy, metadata=structs.replace(copy.metadata, labels=labels))
+        return structs.replace(copy, metadata=structs.replace(copy.metadata, labels={**copy.labels, **wanted}))
 
     _first, *others = _copies(model, free, trial)
+    text = ", ".join(f"{key}={value}" for key, value in wanted.items())
     edits = (Edit(kind="Node", name=free, apply=made), *others)
-    return Change(title=f"one more node like {model.name}, in another {_ZONE}", edits=edits)
+    return Change(title=f"one more node like {model.name}, with {text}", edits=edits)
 
 
 def _larger(model: NodeView, trial: Trial) -> Change | None:

@@ -13,10 +13,11 @@ from typing import Final
 from attrs import define, field, frozen
 
 from trio_sched.explanation.analysis import Analysis, FailingClause
+from trio_sched.explanation.commands import is_of_template
 from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.limit_ranges import as_allowed, limit_ranges, refusals
-from trio_sched.explanation.new_nodes import new_nodes
+from trio_sched.explanation.new_nodes import new_nodes, nodes_with_labels
 from trio_sched.explanation.other_pods.beside_rivals import beside_rivals
 from trio_sched.explanation.other_pods.fewer_pods import SCALED, fewer_of_its_own, none_of_others
 from trio_sched.explanation.other_pods.first_for_other import FirstForOther
@@ -26,6 +27,7 @@ from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.priorities import higher_priorities
 from trio_sched.explanation.rollouts import left_pending
+from trio_sched.explanation.runtime_classes import other_runtime_classes
 from trio_sched.explanation.side_effects import replacements_come_first, rivals_of, side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
 from trio_sched.objects.pod import Pod
@@ -35,6 +37,7 @@ MAX_TRIALS: Final = 80
 """Changes that are tried for one pod."""
 MAX_REMEDIES: Final = 8
 _CONDITION_TAINT: Final = "taint node.kubernetes.io/"
+_CONTROL_PLANE_TAINT: Final = "taint node-role.kubernetes.io/control-plane"
 _MAX_SETS: Final = 6
 """Sets of requirements of one size that are looked at."""
 _MAX_TOGETHER: Final = 4
@@ -56,14 +59,20 @@ class Touch(IntEnum):
     OBJECT = 3
     POD_RECREATED = 4
     """A field that only a new pod can have otherwise."""
-    OTHER_PODS = 5
+    CONTROL_PLANE = 5
+    """The pod runs beside the control plane, which few want."""
+    WORKLOAD_RECREATED = 6
+    """The template of a StatefulSet's claims, which only another StatefulSet can have otherwise."""
+    OTHER_PODS = 7
     """Other pods, or another value of a label that a node has, which may be what other pods are there for."""
-    NEW_NODE = 6
-    FEWER_PODS = 7
+    NEW_NODE = 8
+    FEWER_PODS = 9
     """A workload gets fewer pods: its own, where this one is one too many, or another."""
-    VOLUME = 8
+    VOLUME = 10
     """The pod gets an empty volume; what is on the one that its claim has stays behind, or is lost."""
-    BROKEN_NODE = 9
+    NEW_ZONE = 11
+    """A node where there is none like it yet."""
+    BROKEN_NODE = 12
     """The pod tolerates what the node controller says of a node that is not in order, or a node is said to take more
     volumes than its driver says: it may never start there."""
 
@@ -134,12 +143,14 @@ class _Search:
         if not self.remedies.found:
             for clauses, _count in islice((one for one in sets if len(one[0]) > _MAX_TOGETHER), _MAX_SETS):
                 self._try_set(clauses, most=1)
-        for make in (higher_priorities, evictions, new_nodes):
+        for make in (higher_priorities, other_runtime_classes, evictions, new_nodes):
             for change in make(self.analysis, self.trial):
                 self._try(change, (), preempt=make is higher_priorities)
         if not any(one.touches < Touch.NEW_NODE and not one.is_partial for one in self.remedies.found):
             for change, clauses in islice(self._beside, _MAX_BESIDE):
                 self._try(change, clauses)
+        for change in nodes_with_labels(self.analysis, self.trial):
+            self._try(change, (), touches=Touch.NEW_ZONE)
         if self.trial.group.is_exhausted:
             self.remedies.is_complete = False
         self.remedies.found.sort(key=_order)
@@ -172,6 +183,7 @@ class _Search:
         preempt: bool = False,
         is_allowed: bool = False,
         subject: Pod | None = None,
+        touches: Touch = Touch.POD_IN_PLACE,
     ) -> None:
         """Try one change.
 
@@ -181,6 +193,7 @@ class _Search:
             preempt: whether other pods may be evicted.
             is_allowed: whether it was made so that LimitRanges allow it.
             subject: whom it is about, if not the pod in question.
+            touches: what it touches at least.
         """
         if change.title in self._seen or (change.series and change.series in self._ended):
             return
@@ -198,6 +211,8 @@ class _Search:
                     allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
+                if any(one.recreate and is_of_template(one, self.trial.pod) for one in edited):
+                    notes.append("its StatefulSet is made again, around the pods that it has")
                 rivals, others, left, comes_back = list[Pod](), list[Pod](), "", False
                 if outcome.node_name and not outcome.victims:
                     pod = self.trial.subject(edited)
@@ -255,9 +270,7 @@ class _Search:
                 clauses=clauses,
                 edited=tuple(edited),
                 outcome=outcome,
-                touches=Touch.BROKEN_NODE
-                if any(map(_is_condition, clauses))
-                else _touch(edited, subject or self.trial.pod, is_correction=change.corrects),
+                touches=max(touches, _touch(edited, clauses, subject or self.trial.pod, is_correction=change.corrects)),
                 notes=tuple(notes),
                 rivals=tuple(others),
                 is_partial=bool(left or comes_back or others),
@@ -303,15 +316,18 @@ def find_remedies(analysis: Analysis, trial: Trial, first: Iterable[FirstForOthe
     return _Search(analysis, trial, first).run()
 
 
-def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int]:
+def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int, int]:
     """Sorts the one to be shown first to the front."""
     is_last_resort = one.touches >= Touch.VOLUME
-    return not one.change.corrects, is_last_resort, one.is_partial, one.touches, len(one.edited)
-
-
-def _is_condition(one: FailingClause) -> bool:
-    """Whether it is a taint that says that something is wrong with a node."""
-    return one.clause.reason == "UntoleratedTaint" and one.title.startswith(_CONDITION_TAINT)
+    is_correction = one.change.corrects and one.touches != Touch.WORKLOAD_RECREATED
+    return (
+        not is_correction,
+        is_last_resort,
+        one.is_partial,
+        one.touches,
+        sum(not edit.is_consequence for edit in one.edited),
+        len(one.edited),
+    )
 
 
 def _has_new_node(edited: Sequence[EditedObject]) -> bool:
@@ -323,11 +339,12 @@ def _is_deletion(one: EditedObject) -> bool:
     return one.kind == "Pod" and one.new is None and one.old.metadata.deletion_timestamp is None
 
 
-def _touch(edited: Sequence[EditedObject], pod: Pod, *, is_correction: bool) -> Touch:
-    """The most that is touched; a claim in place of a misspelt one leaves nothing behind."""
+def _touch(edited: Sequence[EditedObject], clauses: Sequence[FailingClause], pod: Pod, *, is_correction: bool) -> Touch:
+    """The most that is touched by *edited*, which meets *clauses*; a claim for a misspelt one leaves nothing behind."""
     if not is_correction and any(_leaves_a_claim(one) for one in edited):
         return Touch.VOLUME
-    return max(_touch_of(one, pod) for one in edited if one.kind != "Pod" or not one.is_consequence)
+    of_objects = (_touch_of(one, pod) for one in edited if one.kind != "Pod" or not one.is_consequence)
+    return max([*of_objects, *map(_touch_of_taint, clauses)])
 
 
 def _leaves_a_claim(one: EditedObject) -> bool:
@@ -343,6 +360,15 @@ def _leaves_a_claim(one: EditedObject) -> bool:
         for pod in (one.old, one.new)
     )
     return not before <= after
+
+
+def _touch_of_taint(one: FailingClause) -> Touch:
+    """What it means to be on a node with the taint, if that is what the clause is about."""
+    if one.clause.reason == "UntoleratedTaint" and one.title.startswith(_CONDITION_TAINT):
+        return Touch.BROKEN_NODE
+    if one.clause.reason == "UntoleratedTaint" and one.title.startswith(_CONTROL_PLANE_TAINT):
+        return Touch.CONTROL_PLANE
+    return Touch.POD_IN_PLACE
 
 
 def _touch_of(one: EditedObject, pod: Pod) -> Touch:
@@ -361,7 +387,9 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
     if one.kind != "Pod":
         is_left = one.kind == "PersistentVolumeClaim" and one.old is not None and bool(one.old.spec.volume_name)
         is_other = is_left and (one.new is None or one.new.spec.volume_name != one.old.spec.volume_name)
-        return Touch.VOLUME if is_other else Touch.OBJECT
+        if is_other:
+            return Touch.VOLUME
+        return Touch.WORKLOAD_RECREATED if one.recreate and is_of_template(one, pod) else Touch.OBJECT
     is_of_group = pod.group_key is not None and one.old is not None and one.old.group_key == pod.group_key
     if (one.namespace, one.name) != (pod.namespace, pod.name) and not is_of_group:
         return Touch.OTHER_PODS

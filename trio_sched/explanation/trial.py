@@ -23,6 +23,8 @@ from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.composite_pod_group import CompositePodGroup
+from trio_sched.objects.runtime_class import KIND as RUNTIME_CLASS
+from trio_sched.objects.runtime_class import RuntimeClass
 from trio_sched.plugin_api.clauses import Change, Edit
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, Victims, budgets_of
 from trio_sched.plugin_api.status import Code
@@ -185,10 +187,25 @@ class Trial:
                 )
             for one in edited.values():
                 undo.append(self._put(one))
+            self._check_selector(self.subject(list(edited.values())))
             yield list(edited.values())
         finally:
             for step in reversed(undo):
                 step()
+
+    def runtime_class(self) -> RuntimeClass | None:
+        """That of the pod, if it is known."""
+        name, known = self.pod.spec.runtime_class_name, self.scheduler.object_cache
+        found: RuntimeClass | None = known.get(RUNTIME_CLASS, name) if name and RUNTIME_CLASS in known.kinds else None
+        return found
+
+    def _check_selector(self, pod: Pod) -> None:
+        """The API server gives new pods what their runtime class selects, and refuses those that select otherwise."""
+        found = self.runtime_class() if pod is not self.pod else None
+        own = pod.spec.node_selector or {}
+        for key, value in (found.selector if found is not None else {}).items():
+            if own.get(key) != value:
+                raise CannotApply(f"its runtime class {pod.spec.runtime_class_name} asks for {key}={value}")
 
     def _for_whole_group(self, edits: Sequence[Edit]) -> Iterator[Edit]:
         """*edits*; what is done to the pod is done to all of its group that wait for each other."""

@@ -109,6 +109,7 @@ class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True)
     scheduler_name: str = ""
     priority: int | None = None
     priority_class_name: str = ""
+    runtime_class_name: str = ""
     preemption_policy: str | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None

@@ -115,6 +115,7 @@ _POD_SPEC = _Tables(
     {
         "scheduler_name": _texts,
         "priority_class_name": _texts,
+        "runtime_class_name": _texts,
         "preemption_policy": _texts,
         "containers": _containers,
         "init_containers": _containers,

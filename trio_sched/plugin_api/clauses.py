@@ -6,7 +6,7 @@ each of its requirements by itself; a `Status` may carry a remedy of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -93,6 +93,8 @@ class Clause:
     where nothing else is."""
     met_by: Callable[[Pod], bool] | None = None
     """Whether it would be met beside a pod that is pending itself, once that runs."""
+    node_labels: Mapping[str, str] = field(factory=dict)
+    """Labels with which a node would meet it, as those of the zone of a volume; one that has them may be added."""
     changes: Callable[[BoolArray], Iterable[Change]] = _no_changes
     """What would meet it on one of the given nodes (shape (nodes,)), the smallest change first."""
 

@@ -226,6 +226,7 @@ def _runtime_classes(pods: Iterable[Json]) -> Iterator[Json]:
     """A runtime class for each overhead that *pods* have, which are given its name: the recorded ones are not known."""
     names: dict[bytes, str] = {}
     for fields in pods:
+        fields["spec"].pop("runtimeClassName", None)
         overhead = fields["spec"].get("overhead")
         if not overhead:
             continue

@@ -11,6 +11,8 @@ from trio_sched.explanation.priorities import PriorityClass
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.limit_range import LimitRange
 from trio_sched.objects.resource.resource_claim import ResourceClaimTemplate
+from trio_sched.objects.runtime_class import KIND as RUNTIME_CLASS
+from trio_sched.objects.runtime_class import RuntimeClass
 
 CLAIM_TEMPLATE: Final = "ResourceClaimTemplate"
 EXPLAINED_KINDS: Final[Mapping[str, Kind[Any]]] = {
@@ -23,6 +25,9 @@ EXPLAINED_KINDS: Final[Mapping[str, Kind[Any]]] = {
         plural="resourceclaimtemplates",
         namespaced=True,
         type=ResourceClaimTemplate,
+    ),
+    RUNTIME_CLASS: Kind(
+        group="node.k8s.io", version="v1", plural="runtimeclasses", namespaced=False, type=RuntimeClass
     ),
     LIMIT_RANGE: Kind(version="v1", plural="limitranges", namespaced=True, type=LimitRange),
 }

@@ -112,7 +112,11 @@ def refused(capsys: Capture, kubeconfig: str, words: str) -> str:
     ("words", "error"),
     [
         ("-n shop deployment/asleep", "deployment shop/asleep has no pods: it wants none"),
-        ("-n shop cronjob/paused", "cronjob shop/paused has no pods: it is suspended"),
+        (
+            "-n shop cronjob/paused",
+            "cronjob shop/paused has no pods: it is suspended; to resume it: "
+            """kubectl patch cronjob paused -n shop -p '{"spec":{"suspend":false}}'""",
+        ),
         (
             "-n shop cronjob/yearly",
             "cronjob shop/yearly has no pods: none of its jobs is running; it makes one when it is time",

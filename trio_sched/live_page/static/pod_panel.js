@@ -10,10 +10,13 @@ const TOUCHES = {
   Node: "changes a node",
   Object: "changes another object",
   PodRecreated: "makes the pod again",
+  ControlPlane: "puts it beside the control plane",
+  WorkloadRecreated: "makes its StatefulSet again",
   OtherPods: "moves or ends other pods",
   NewNode: "adds a node",
   FewerPods: "leaves the workload fewer pods",
   Volume: "gives it an empty volume",
+  NewZone: "adds a node where there is none like it",
   BrokenNode: "puts it where it may not start",
 };
 

@@ -51,6 +51,7 @@ class PersistentVolumeSpec(Struct, frozen=True, rename="camel", gc=False, omit_d
     claim_ref: ClaimReference | None = None
     storage_class_name: str = ""
     volume_mode: str | None = None
+    persistent_volume_reclaim_policy: str | None = None
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiPersistentVolumeSource | None = None

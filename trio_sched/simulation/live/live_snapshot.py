@@ -20,6 +20,7 @@ from trio_sched.kube_client.verbs import list_pages
 from trio_sched.kube_client.versions.served_versions import ServedVersions
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload_groups import join_group, with_groups_of_workloads
+from trio_sched.objects.runtime_class import KIND as RUNTIME_CLASS
 from trio_sched.plugin_api.custom_resources import Watched
 from trio_sched.simulation.explained_kinds import CLAIM_TEMPLATE, EXPLAINED_KINDS
 from trio_sched.simulation.live.cluster_snapshot import ClusterSnapshot
@@ -48,6 +49,7 @@ _HIDES: Final[Mapping[str, str]] = {
     "Namespace": "pod affinity that selects namespaces may be judged wrongly",
     "PodDisruptionBudget": "which pods a budget protects is not known",
     PRIORITY_CLASS: "no other priority is tried",
+    RUNTIME_CLASS: "what they select is taken for what pods select themselves",
     "PodGroup": "nothing is known of the pod's group",
     "CompositePodGroup": "nothing is known of the tree that the pod's group is in",
 }
@@ -68,6 +70,8 @@ def is_needed(kind: Watched, pods: Collection[Pod], *, scores_matter: bool) -> b
         return any(pod.spec.resource_claims or _has_extended_resources(pod) for pod in pods)
     if kind == LIMIT_RANGE:
         return any(not pod.node_name for pod in pods)
+    if kind == RUNTIME_CLASS:
+        return any(pod.spec.runtime_class_name for pod in pods)
     if kind == CLAIM_TEMPLATE:
         return any(_waits_for_template(pod) for pod in pods)
     if kind in ("PodGroup", "CompositePodGroup"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -212,7 +213,11 @@ def _why_no_pods(name: Name, found: AnyObject) -> str:
     """Why a workload has no pods, as it or its controller says."""
     spec = found.spec or {}
     if spec.get("suspend") is True:
-        return "it is suspended"
+        patch = """'{"spec":{"suspend":false}}'"""
+        resume = (
+            f"kubectl patch {name.kind.lower()} {shlex.quote(name.name)} -n {shlex.quote(name.namespace)} -p {patch}"
+        )
+        return f"it is suspended; to resume it: {resume}"
     if failure := _failure(found):
         return failure
     if name.kind == "CronJob":
