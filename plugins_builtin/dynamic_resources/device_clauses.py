@@ -311,7 +311,8 @@ def _why_none(devices: Devices, name: str) -> str:
     """Why no device is of the class *name*."""
     there = devices.all()
     if not there:
-        return "no ResourceSlice offers any device"
+        unusable = devices.unusable_pools()
+        return f"no device is offered: {some_names(unusable)}" if unusable else "no ResourceSlice offers any device"
     selectors = " and ".join(devices.class_expressions(name))
     return f"none of {len(there)} devices is of that class, which takes {selectors} ({_example(there[0])})"
 

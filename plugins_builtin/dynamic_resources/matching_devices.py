@@ -71,6 +71,20 @@ class Devices:
                 continue  # the filter reports it
         return list(found.values())
 
+    def unusable_pools(self) -> list[str]:
+        """Why pools have no devices, a few words each."""
+        found: dict[str, None] = {}
+        for position in range(len(self.nodes)):
+            try:
+                pools = self.cache.get(self.nodes, position).pools
+            except BadNodeSelector:
+                continue
+            for pool in pools:
+                if pool.is_incomplete or pool.is_invalid:
+                    state = "lacks some of its slices" if pool.is_incomplete else "is not valid"
+                    found[f"the pool {pool.key[1]} of driver {pool.key[0]} {state}"] = None
+        return list(found)
+
     def passing(self, expressions: Iterable[str], devices: Iterable[PoolDevice]) -> list[PoolDevice]:
         """Those for which all *expressions* are true."""
         wanted = list(expressions)

@@ -128,6 +128,30 @@ def with_made_claim(handle: Handle, namespace: str, name: str) -> Iterator[Chang
         yield claimed & change
 
 
+def with_default_class(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
+    """A class as the default one, which a claim that names none gets then."""
+    for found in classes_with_provisioner(handle)[:1]:
+        name = found.metadata.name
+        given = replace_fields(claim, spec=replace_fields(claim.spec, storage_class_name=name))
+        of_claim = partial(Edit, kind=_CLAIM, name=claim.name, namespace=claim.metadata.namespace)
+        edits = (
+            Edit(kind="StorageClass", name=name, apply=_as_default),
+            of_claim(apply=partial(_given, given), is_consequence=True),
+            *_provisioned(handle, given, found),
+        )
+        note = "all claims without a class get it, also new ones"
+        yield Change(title=f"make {name} the default storage class", edits=edits, note=note)
+
+
+def _given(made: PersistentVolumeClaim, _old: Any) -> PersistentVolumeClaim:
+    return made
+
+
+def _as_default(one: Any) -> Any:
+    annotations = {**(one.metadata.annotations or {}), _DEFAULT_CLASS: "true"}
+    return replace_fields(one, metadata=replace_fields(one.metadata, annotations=annotations))
+
+
 def with_new_class(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Change]:
     """The class of *claim*, which is missing, like one that the cluster has."""
     usable = classes_with_provisioner(handle)
@@ -349,7 +373,7 @@ def with_new_claim(handle: Handle, claim: PersistentVolumeClaim) -> Iterator[Cha
 
 
 def _retained(volume: PersistentVolume) -> Iterator[Edit]:
-    """What keeps *volume* once its claim is gone, unless it is kept in any case, which is the default."""
+    """What keeps *volume* once its claim is gone, unless it is kept in any case."""
     if volume.spec.persistent_volume_reclaim_policy in (None, _RETAIN):
         return
 

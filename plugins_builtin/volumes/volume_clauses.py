@@ -25,6 +25,7 @@ from plugins_builtin.volumes.claim_changes import (
     shared_claim,
     with_claim,
     with_class,
+    with_default_class,
     with_made_claim,
     with_new_claim,
     with_new_class,
@@ -186,6 +187,8 @@ def _unbound(handle: Handle, claim: PersistentVolumeClaim) -> Clause:
                 yield evolve(with_class(handle, claim, one), corrects=one == near)
         if reason == "StorageClassNotFound":
             yield from with_new_class(handle, claim)
+        if claim.spec.storage_class_name is None and not any(map(is_default, handle.objects("StorageClass"))):
+            yield from with_default_class(handle, claim)
         yield from with_volume(handle, claim, f"{name}-volume")
 
     return _clause(reason, name, text, changes)

@@ -196,9 +196,8 @@ def _owner(pod: Pod) -> OwnerReference:
 
 def _of_ephemeral_volume(pod: Pod, claim: EditedObject) -> PodPatch:
     """What changes a claim that is made again with its pod: another template of it in the pod."""
-    changed = patch_of(claim.old, claim.new).get("spec", {})
-    spec = {key: value for key, value in changed.items() if key != "volumeName"}
-    volume = {"name": claim.name.removeprefix(f"{pod.name}-"), "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    template = {"spec": changed_template(claim)}
+    volume = {"name": claim.name.removeprefix(f"{pod.name}-"), "ephemeral": {"volumeClaimTemplate": template}}
     return PodPatch(whole={"spec": {"volumes": [volume]}}, mutable={}, resize={})
 
 
@@ -209,6 +208,12 @@ def is_of_template(one: EditedObject, pod: Pod) -> bool:
     return is_of_set and one.namespace == pod.namespace and one.name.endswith(f"-{pod.name}")
 
 
+def changed_template(one: EditedObject) -> Json:
+    """A patch of the spec of a claim's template; empty if it makes the claim as it is to be."""
+    changed = patch_of(one.old, one.new).get("spec", {})
+    return {key: value for key, value in changed.items() if key != "volumeName"}
+
+
 def _of_claim_template(kubectl: str, one: EditedObject, pod: Pod) -> str:
     """Makes a claim again from its StatefulSet's template, which only another StatefulSet can have otherwise.
 
@@ -217,7 +222,7 @@ def _of_claim_template(kubectl: str, one: EditedObject, pod: Pod) -> str:
     owner = controller_of(pod)
     name, where = shlex.quote("" if owner is None else owner.name), _where(one)
     delete = f"{kubectl} delete persistentvolumeclaim {shlex.quote(one.name)}{where}"
-    spec = {key: value for key, value in patch_of(one.old, one.new).get("spec", {}).items() if key != "volumeName"}
+    spec = changed_template(one)
     if not spec:
         return f"{delete} --wait=false"
     index, template = "/spec/volumeClaimTemplates/INDEX/spec", shlex.quote(one.name.removesuffix(f"-{pod.name}"))

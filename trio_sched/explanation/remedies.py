@@ -13,7 +13,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from trio_sched.explanation.analysis import Analysis, FailingClause
-from trio_sched.explanation.commands import is_of_template
+from trio_sched.explanation.commands import changed_template, is_of_template
 from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.limit_ranges import as_allowed, limit_ranges, refusals
@@ -38,6 +38,8 @@ MAX_TRIALS: Final = 80
 MAX_REMEDIES: Final = 8
 _CONDITION_TAINT: Final = "taint node.kubernetes.io/"
 _CONTROL_PLANE_TAINT: Final = "taint node-role.kubernetes.io/control-plane"
+_BOUND: Final = "pv.kubernetes.io/bind-completed"
+"""The annotation of claims that have their volume."""
 _MAX_SETS: Final = 6
 """Sets of requirements of one size that are looked at."""
 _MAX_TOGETHER: Final = 4
@@ -135,6 +137,8 @@ class _Search:
         singles = [one for one in sets if len(one[0]) == 1]
         for single, _count in singles:
             self._try_set(single, most=None)
+        if self.remedies.found:
+            self._try_corrections([clauses for clauses, _count in sets if len(clauses) == 2])
         for size in range(2, _MAX_TOGETHER + 1):
             if self.remedies.found:
                 break
@@ -156,6 +160,17 @@ class _Search:
         self.remedies.found.sort(key=_order)
         del self.remedies.found[MAX_REMEDIES:]
         return self.remedies
+
+    def _try_corrections(self, pairs: Sequence[tuple[FailingClause, ...]]) -> None:
+        """A name that is put right may lead to nodes with a taint or a cordon: what was meant comes before detours."""
+        for clauses in pairs[:_MAX_SETS]:
+            nodes = self.analysis.passes_without(clauses)
+            firsts = [next(iter(one.changes(nodes)), None) for one in clauses]
+            is_of_node = any(one.clause.reason in ("NodeCordoned", "UntoleratedTaint") for one in clauses)
+            if is_of_node and any(one is not None and one.corrects for one in firsts):
+                first, second = firsts
+                if first is not None and second is not None:
+                    self._try(first & second, clauses)
 
     def _try_set(self, clauses: Sequence[FailingClause], most: int | None) -> None:
         nodes = self.analysis.passes_without(clauses)
@@ -211,7 +226,7 @@ class _Search:
                     allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
-                if any(one.recreate and is_of_template(one, self.trial.pod) for one in edited):
+                if any(_is_of_changed_template(one, self.trial.pod) for one in edited):
                     notes.append("its StatefulSet is made again, around the pods that it has")
                 rivals, others, left, comes_back = list[Pod](), list[Pod](), "", False
                 if outcome.node_name and not outcome.victims:
@@ -319,7 +334,7 @@ def find_remedies(analysis: Analysis, trial: Trial, first: Iterable[FirstForOthe
 def _order(one: Remedy) -> tuple[bool, bool, bool, Touch, int, int]:
     """Sorts the one to be shown first to the front."""
     is_last_resort = one.touches >= Touch.VOLUME
-    is_correction = one.change.corrects and one.touches != Touch.WORKLOAD_RECREATED
+    is_correction = one.change.corrects and one.touches < Touch.NEW_NODE and one.touches != Touch.WORKLOAD_RECREATED
     return (
         not is_correction,
         is_last_resort,
@@ -371,6 +386,13 @@ def _touch_of_taint(one: FailingClause) -> Touch:
     return Touch.POD_IN_PLACE
 
 
+def _is_of_changed_template(one: EditedObject, pod: Pod) -> bool:
+    """Whether it is a claim that only another StatefulSet would make as it is to be."""
+    if one.is_consequence or not one.recreate or not is_of_template(one, pod):
+        return False
+    return one.old is not None and one.old.metadata.deletion_timestamp is None and bool(changed_template(one))
+
+
 def _touch_of(one: EditedObject, pod: Pod) -> Touch:
     if one.kind == "Node":
         if one.old is None:
@@ -385,11 +407,12 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
     if one.kind in SCALED:
         return Touch.FEWER_PODS
     if one.kind != "Pod":
-        is_left = one.kind == "PersistentVolumeClaim" and one.old is not None and bool(one.old.spec.volume_name)
+        is_claim = one.kind == "PersistentVolumeClaim" and one.old is not None
+        is_left = is_claim and _BOUND in (one.old.metadata.annotations or {}) and bool(one.old.spec.volume_name)
         is_other = is_left and (one.new is None or one.new.spec.volume_name != one.old.spec.volume_name)
         if is_other:
             return Touch.VOLUME
-        return Touch.WORKLOAD_RECREATED if one.recreate and is_of_template(one, pod) else Touch.OBJECT
+        return Touch.WORKLOAD_RECREATED if _is_of_changed_template(one, pod) else Touch.OBJECT
     is_of_group = pod.group_key is not None and one.old is not None and one.old.group_key == pod.group_key
     if (one.namespace, one.name) != (pod.namespace, pod.name) and not is_of_group:
         return Touch.OTHER_PODS

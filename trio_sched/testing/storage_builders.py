@@ -120,6 +120,7 @@ def persistent_volume(
             claim_ref=reference if claim else None,
             storage_class_name=storage_class,
             volume_mode="Filesystem",
+            persistent_volume_reclaim_policy="Retain",
             node_affinity=VolumeNodeAffinity(required=affinity) if requirements else None,
             csi=CsiPersistentVolumeSource(driver=driver, volume_handle=name),
         ),

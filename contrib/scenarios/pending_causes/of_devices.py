@@ -232,4 +232,15 @@ CAUSES_OF_DEVICES: Sequence[PendingCause] = (
         device_claim("asked"),
         pod(**wants_devices("asked")),
     ),
+    cause_of(
+        "a pool of devices of which slices are missing",
+        ["NoDevices"],
+        ["claim asked", "the pool n1 of driver gpu.test lacks some of its slices"],
+        "",
+        node("n1"),
+        device_class("gpu"),
+        partitions("n1", "80Gi", whole="80Gi")[1],
+        device_claim("asked"),
+        pod(**wants_devices("asked")),
+    ),
 )

@@ -107,4 +107,13 @@ CAUSES_OF_NEAR_MISSES: Sequence[PendingCause] = (
         runtime_class("kata", {"runtime": "Kata"}),
         pod(runtimeClassName="kata"),
     ),
+    cause_of(
+        "a misspelt label of nodes that have a taint, and other nodes",
+        ["NodeSelectorMismatch"],
+        ["pool=gpus", "1 have pool=gpu", "taint gpu"],
+        "node selector pool=gpu instead of pool=gpus and tolerate gpu",
+        node("n1", labels={"pool": "gpu"}, taints=[taint("gpu")]),
+        node("n2", labels={"pool": "web"}),
+        pod(nodeSelector={"pool": "gpus"}),
+    ),
 )

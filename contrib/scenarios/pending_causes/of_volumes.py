@@ -272,6 +272,17 @@ CAUSES_OF_VOLUMES: Sequence[PendingCause] = (
         pod="db-0",
     ),
     cause_of(
+        "a StatefulSet's claim without a storage class, and no default one",
+        ["ClaimUnbound"],
+        ["data-db-0", "no storage class", "no default one"],
+        "make standard the default storage class",
+        node("n1"),
+        storage_class("standard"),
+        claim("data-db-0"),
+        of_stateful_set(pod("db-0", volumes=uses("data-db-0")), "db"),
+        pod="db-0",
+    ),
+    cause_of(
         "a storage class that does not exist, beside one that makes volumes at once",
         ["StorageClassNotFound"],
         ["data", "standrad", "there is standard"],
