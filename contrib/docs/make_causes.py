@@ -86,6 +86,7 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "NoDevices": "The nodes have too few free devices that the class and the selectors of the claim take.",
     },
     "The pod itself": {
+        "NodeNotFound": "Its `spec.nodeName` is that of no node, so no kubelet runs it.",
         "PodIsBeingDeleted": "The pod itself is being deleted; no scheduler places it any more.",
         "SchedulingGated": "The pod has scheduling gates; whatever has set them has to remove them.",
         "ExtenderRefuses": "An extender of the configuration leaves out the nodes that the plugins accept.",

@@ -45,7 +45,7 @@ def explanation_as_data(one: Explanation, workload: Workload | None = None, kube
     analysis, pod = one.analysis, one.pod
     return {
         "pod": pod.key,
-        "node": pod.node_name or None,
+        "node": None if one.is_pending else pod.node_name,
         "schedulerName": pod.scheduler_name,
         "workload": None if workload is None else {"kind": workload.kind, "name": workload.name},
         "waiting": None if one.waiting is None else _waiting(one.waiting),

@@ -21,7 +21,7 @@ from trio_sched.explanation.remedies import Remedies, Touch, find_remedies
 from trio_sched.explanation.trial import CannotApply, Outcome, Trial, without_node
 from trio_sched.explanation.wake_events import wake_events
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.clauses import Change, Clause, edit_pod, some_names
+from trio_sched.plugin_api.clauses import Change, Clause, Edit, edit_pod, some_names
 
 _MAX_PENDING: Final = 10_000
 """Pending pods that are looked at for one that has to run first."""
@@ -104,16 +104,18 @@ class Explanation:
     """Answers about the nodes that were asked for."""
     notes: list[str] = field(factory=list)
     """What could not be looked at, and what that may hide."""
+    is_on_no_node: bool = False
+    """Whether its node does not exist: then it stays pending, though no scheduler has anything to do with it."""
 
     @property
     def is_pending(self) -> bool:
-        """Whether it has no node."""
-        return not self.pod.node_name
+        """Whether it has no node that exists."""
+        return not self.pod.node_name or self.is_on_no_node
 
     @property
     def fits_now(self) -> bool:
         """Whether the engine would place it now."""
-        return bool(self.outcome.node_name) and not self.outcome.victims
+        return bool(self.outcome.node_name) and not self.outcome.victims and not self.is_on_no_node
 
     @property
     def blocking(self) -> tuple[FailingClause, ...]:
@@ -163,8 +165,12 @@ def explain(
         analysis = analyse(profile, scheduler.cache.table, subject, scheduler.nominated_before(subject))
         if unknown:
             analysis.clauses.insert(0, _unknown_scheduler(scheduler, pod, analysis))
-        trial = Trial(scheduler, pod if unknown else subject)
-        found = Explanation(pod=pod, analysis=analysis, plugins=scheduler.explain(subject, scores_of=scores_of))
+        is_lost = _is_lost(scheduler, pod)
+        if is_lost:
+            analysis.clauses.insert(0, _no_such_node(scheduler, pod, analysis))
+        trial = Trial(scheduler, pod if unknown or is_lost else subject)
+        plugins = scheduler.explain(subject, scores_of=scores_of)
+        found = Explanation(pod=pod, analysis=analysis, plugins=plugins, is_on_no_node=is_lost)
         if pod.group_key is not None and not scheduler.cache.groups.is_followed:
             group = pod.group_key.partition("/")[2]
             found.notes.append(
@@ -172,10 +178,10 @@ def explain(
                 "ask with --feature-gates=GenericWorkload=true,GangScheduling=true"
             )
         found.notes += _notes_on_node(scheduler, pod)
-        if pod.metadata.deletion_timestamp is not None and not pod.node_name:
+        if pod.metadata.deletion_timestamp is not None and found.is_pending:
             analysis.clauses[:] = [_being_deleted(pod, analysis)]
             analysis.passes = np.zeros_like(analysis.passes)
-        elif not pod.node_name:
+        elif found.is_pending:
             found.outcome = trial.now(preempt=True)
             decided = found.outcome.group
             if decided is not None and not found.fits_now and analysis.passes.any():
@@ -203,11 +209,10 @@ def explain(
 
 def _notes_on_node(scheduler: Scheduler, pod: Pod) -> list[str]:
     """What keeps a pod from running that has its node: nothing that a scheduler can change."""
-    if not pod.node_name:
+    if not pod.node_name or _is_lost(scheduler, pod):
         return []
     if pod.node_name not in scheduler.cache.table.row_of:
-        near = nearest_name(pod.node_name, scheduler.cache.table.row_of)
-        return [f"there is no node {pod.node_name}" + (f"; did you mean {near}?" if near else "")]
+        return [f"there is no node {pod.node_name}"]
     if pod.status.phase == "Pending":
         return [f"the kubelet of {pod.node_name} starts it; kubectl describe pod shows how far that is"]
     return []
@@ -231,6 +236,33 @@ def _awaited(scheduler: Scheduler, analysis: Analysis, *, remedies: bool) -> Awa
             first = explain(scheduler, pods[0], remedies=remedies, follows=False)
             return Awaited(clause=clause, pods=pods, first=first)
     return None
+
+
+def _is_lost(scheduler: Scheduler, pod: Pod) -> bool:
+    """Whether *pod* waits for a kubelet that does not exist."""
+    is_started = pod.status.phase not in ("", "Pending")
+    return bool(pod.node_name) and not is_started and pod.node_name not in scheduler.cache.table.row_of
+
+
+def _no_such_node(scheduler: Scheduler, pod: Pod, analysis: Analysis) -> FailingClause:
+    """The clause of a pod whose ``nodeName`` is that of no node."""
+    near = nearest_name(pod.node_name, scheduler.cache.table.row_of)
+    text = f"its nodeName is {pod.node_name}, and there is no node of that name"
+    text += f"; did you mean {near}?" if near else ""
+
+    def on(name: str) -> Edit:
+        return edit_pod(pod, lambda one: structs.replace(one, spec=structs.replace(one.spec, node_name=name)))
+
+    changes = [Change(title=f"no nodeName {pod.node_name}", edits=(on(""),), note="a scheduler chooses its node")]
+    if near:
+        changes.insert(0, Change(title=f"nodeName {near}", edits=(on(near),), corrects=True))
+    clause = Clause(
+        reason="NodeNotFound", title=f"node {pod.node_name}", cause=text, changes=lambda _nodes: list(changes)
+    )
+    everywhere = np.ones(len(analysis.nodes), dtype=np.bool_)
+    alone = int(np.count_nonzero(analysis.passes))
+    analysis.passes = ~everywhere
+    return clause_without_hook(clause, everywhere, alone=alone)
 
 
 def _look_for_awaited(found: Explanation, trial: Trial) -> None:
