@@ -154,7 +154,8 @@ async def test_a_failing_provisioner_is_retried_until_it_succeeds(autojump_clock
         assert claim_of(cluster)["metadata"]["annotations"][SELECTED_NODE] == bound.node_name
         text = 'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"'
         assert failures(cluster) == [text, text]
-        assert len(cluster.events("ProvisioningFailed", about="data")) == 2
+        (event,) = cluster.events("ProvisioningFailed", about="data")
+        assert event.count == 2
 
 
 async def test_without_a_provisioner_the_attempt_ends_at_the_bind_timeout(autojump_clock: MockClock) -> None:

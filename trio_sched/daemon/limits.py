@@ -10,7 +10,7 @@ SLICE_SECONDS: Final = 0.005
 SLICE_PODS: Final = 16
 """Pods that the loop schedules before other tasks run, if that takes less time."""
 LONG_SECONDS: Final = 0.1
-"""After a decision that took so long, other tasks run for half as long."""
+"""A decision that takes so long is followed by a pause for other tasks, see `trio_sched.daemon.hooks.yielding`."""
 
 # --- binds
 MAX_PARALLEL_BINDS: Final = 32

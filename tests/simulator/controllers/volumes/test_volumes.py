@@ -168,6 +168,17 @@ async def test_a_provisioner_can_be_slow_and_can_fail(storage: Storage, autojump
     assert storage.state_of()[0] == "Bound"
 
 
+async def test_events_of_a_provisioner_that_always_fails_are_combined_and_limited(
+    storage: Storage, autojump_clock: MockClock
+) -> None:
+    await storage.storage_class(annotations={PROVISION_FAILURES: "1000000"})
+    await storage.claim()
+    await trio.sleep(3600)
+    (event,) = storage.api.server.store.collection("events").objects.values()
+    assert event.fields["source"]["component"] == "persistentvolume-controller"
+    assert 25 <= event.fields["count"] <= 40
+
+
 async def test_an_immediate_claim_is_retried(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class(annotations={PROVISION_FAILURES: "2"})
     await storage.claim()

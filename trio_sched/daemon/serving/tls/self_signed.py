@@ -1,4 +1,4 @@
-"""A certificate for a server that was given none: signed by an authority whose key is thrown away."""
+"""A self-signed certificate for a server that was given none, and how long it is valid."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _HOST: Final = "localhost"
 _BACKDATED: Final = timedelta(hours=1)
-_LIFETIME: Final = timedelta(days=365)
+_LIFETIME_DAYS: Final = 365
 _KEY_BITS: Final = 2048
 _PUBLIC_EXPONENT: Final = 65537
 
 
 def self_signed(bind_address: str) -> tuple[bytes, bytes]:
     """A new certificate with its authority's behind it, and its private key, both as PEM.
+
+    The key of the authority is thrown away.
 
     Args:
         bind_address: also one of its names, unless it is unspecified.
@@ -84,7 +86,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: rsa.RSAPublicKey, now: 
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + _LIFETIME)
+        .not_valid_after(now + timedelta(days=_LIFETIME_DAYS))
     )
 
 

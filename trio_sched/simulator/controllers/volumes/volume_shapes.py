@@ -145,26 +145,3 @@ def ephemeral_claim(pod: StoredObject, volume: Json) -> Json:
     own: Json = {"name": f"{metadata['name']}-{volume['name']}", "ownerReferences": [owner]}
     own.update({name: dict(given[name]) for name in ("labels", "annotations") if given.get(name)})
     return {"metadata": own, "spec": dict(template.get("spec") or {})}
-
-
-def provisioning_failed(claim: StoredObject, storage_class: StoredObject, moment: str, name: str) -> Json:
-    """The event ``ProvisioningFailed``."""
-    metadata = claim.fields["metadata"]
-    why = f'failed to provision volume with StorageClass "{storage_class.key}": the simulator was told to fail'
-    return {
-        "metadata": {"name": name.replace("/", "."), "namespace": metadata["namespace"]},
-        "involvedObject": {
-            "kind": "PersistentVolumeClaim",
-            "apiVersion": "v1",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        },
-        "type": "Warning",
-        "reason": "ProvisioningFailed",
-        "message": why,
-        "source": {"component": storage_class.fields["provisioner"]},
-        "firstTimestamp": moment,
-        "lastTimestamp": moment,
-        "count": 1,
-    }

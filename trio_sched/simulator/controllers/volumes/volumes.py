@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from trio_sched.objects.amounts.quantity import parse_nano
 from trio_sched.simulator.controllers.controller import Controller
+from trio_sched.simulator.controllers.events import EventRecorder
 from trio_sched.simulator.controllers.volumes.volume_shapes import (
     BIND_COMPLETED,
     SELECTED_NODE,
@@ -21,7 +22,6 @@ from trio_sched.simulator.controllers.volumes.volume_shapes import (
     fits,
     is_bound_to,
     new_volume,
-    provisioning_failed,
 )
 from trio_sched.simulator.errors.status_errors import ApiError
 from trio_sched.simulator.label_matching import matches_labels
@@ -62,6 +62,11 @@ class VolumeController(Controller):
     """UID of a claim → how many tries have failed."""
     _volumes_of_claim: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """Key of a claim → volumes whose ``claimRef`` names it."""
+    _recorder: EventRecorder = field(init=False)
+
+    @_recorder.default
+    def _make_recorder(self) -> EventRecorder:
+        return EventRecorder(self.server, "persistentvolume-controller")
 
     def start(self) -> None:
         """Look at claims, volumes and pods; follow these and storage classes."""
@@ -179,9 +184,8 @@ class VolumeController(Controller):
 
     def _fail_provisioning(self, claim: StoredObject, storage_class: StoredObject) -> None:
         """Record that provisioning failed, and unset the selected node, so that the scheduler may choose another."""
-        state = self.server.state
-        event = provisioning_failed(claim, storage_class, state.timestamp(), state.new_name(f"{claim.key[-40:]}."))
-        create(state, state.types.core("events"), claim.fields["metadata"]["namespace"], event)
+        why = f'failed to provision volume with StorageClass "{storage_class.key}": the simulator was told to fail'
+        self._recorder.warning(self.server.state.types.core(_CLAIMS), claim, "ProvisioningFailed", why)
         metadata = dict(claim.fields["metadata"])
         annotations = dict(metadata.get("annotations") or {})
         if annotations.pop(SELECTED_NODE, None) is None:
