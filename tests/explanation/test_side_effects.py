@@ -125,6 +125,16 @@ def test_pods_of_a_job_are_all_made_again_with_the_smaller_request() -> None:
     assert found["request cpu ≤ 2"] == ("1 of 2 pods fit that are made again with it",)
 
 
+def test_pods_that_a_stateful_set_makes_later_count_as_well() -> None:
+    """It makes one after the other."""
+    first = pod("db-0", cpu="4", owner=owner_reference("StatefulSet", "db"))
+    scheduler = scheduler_with([node("a", cpu="3")], [first])
+    found = {one.change.title: one.notes for one in explain(scheduler, first, missing=2).remedies.found}
+    assert list(found)[:2] == ["request cpu ≤ 1", "request cpu ≤ 3"]
+    assert found["request cpu ≤ 1"] == ()
+    assert found["request cpu ≤ 3"] == ("1 of 3 pods run then that are pending like this one or made after it",)
+
+
 def test_how_many_pods_of_the_workload_get_a_place_is_said() -> None:
     """The node that is uncordoned has room for two of them."""
     owner = owner_reference("StatefulSet", "db")

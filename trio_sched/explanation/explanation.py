@@ -18,7 +18,8 @@ from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.other_pods.first_for_other import FirstForOther
 from trio_sched.explanation.pod_groups import TooManyDecisions
 from trio_sched.explanation.remedies import Remedies, Touch, find_remedies
-from trio_sched.explanation.trial import CannotApply, Outcome, Trial, without_node
+from trio_sched.explanation.side_effects import without_node
+from trio_sched.explanation.trial import CannotApply, Outcome, Trial
 from trio_sched.explanation.wake_events import wake_events
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, Clause, Edit, edit_pod, some_names
@@ -144,6 +145,7 @@ def explain(
     scores_of: Collection[str] = (),
     remedies: bool = True,
     follows: bool = True,
+    missing: int = 0,
 ) -> Explanation:
     """Explain *pod* as things stand.
 
@@ -155,6 +157,7 @@ def explain(
         scores_of: the names of nodes to answer for.
         remedies: whether to look for changes that let it run, if it is pending.
         follows: whether to explain a pending pod, too, that has to run first.
+        missing: how many more pods like it its controller makes once it runs.
     """
     subject, profile = without_node(pod) if pod.node_name else pod, scheduler.profiles.get(pod.scheduler_name)
     unknown = profile is None
@@ -168,7 +171,7 @@ def explain(
         is_lost = _is_lost(scheduler, pod)
         if is_lost:
             analysis.clauses.insert(0, _no_such_node(scheduler, pod, analysis))
-        trial = Trial(scheduler, pod if unknown or is_lost else subject)
+        trial = Trial(scheduler, pod if unknown or is_lost else subject, missing)
         plugins = scheduler.explain(subject, scores_of=scores_of)
         found = Explanation(pod=pod, analysis=analysis, plugins=plugins, is_on_no_node=is_lost)
         if pod.group_key is not None and not scheduler.cache.groups.is_followed:

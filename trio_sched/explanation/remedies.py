@@ -196,7 +196,7 @@ class _Search:
         clauses: tuple[FailingClause, ...],
         *,
         preempt: bool = False,
-        is_allowed: bool = False,
+        base: Change | None = None,
         subject: Pod | None = None,
         touches: Touch = Touch.POD_IN_PLACE,
     ) -> None:
@@ -206,7 +206,7 @@ class _Search:
             change: is made, and undone.
             clauses: what it meets.
             preempt: whether other pods may be evicted.
-            is_allowed: whether it was made so that LimitRanges allow it.
+            base: what it was before it was made so that LimitRanges allow it.
             subject: whom it is about, if not the pod in question.
             touches: what it touches at least.
         """
@@ -220,7 +220,7 @@ class _Search:
         try:
             with self.trial.made(change) as edited:
                 outcome = self.trial.decide_made(edited, preempt=preempt)
-                refused = self._refusals(edited) if outcome.node_name and not is_allowed else []
+                refused = self._refusals(edited) if outcome.node_name and base is None else []
                 if refused:
                     pod, ranges = self.trial.subject(edited), limit_ranges(self.trial)
                     allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
@@ -258,7 +258,7 @@ class _Search:
                 self.remedies.refused += [text for text in refused if text not in self.remedies.refused]
             self._seen.discard(change.title)
             for one in allowed:
-                self._try(one, clauses, preempt=preempt, is_allowed=True)
+                self._try(one, clauses, preempt=preempt, base=change)
             return
         if all(map(_is_deletion, edited)):
             deleted = frozenset((one.namespace, one.name) for one in edited)
@@ -274,7 +274,7 @@ class _Search:
         if comes_back:
             for other in none_of_others(self.trial, change, gone):
                 self._try(other, clauses)
-        less = smaller_for_all(change, self.trial, self.trial.subject(edited)) if left else None
+        less = smaller_for_all(base or change, self.trial, self.trial.subject(edited)) if left else None
         if less is not None:
             self._try(less, clauses)
         if change.series:

@@ -40,7 +40,7 @@ def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_na
         return ""
     pending = siblings_of(pod, trial.scheduler.cache.unassigned.pods())
     running = [one.pod_on_node for one in trial.scheduler.cache if is_of(owner, one.pod_on_node)]
-    if len(pending) + len(running) >= _MAX_PODS:
+    if len(pending) + len(running) + trial.missing >= _MAX_PODS:
         return ""
     is_changed = any(
         one.kind == "Pod" and one.new is not None and not one.is_consequence and _is(one, trial.pod) for one in edited
@@ -50,9 +50,11 @@ def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_na
     with ExitStack() as stack:
         stack.enter_context(placed(trial, pod, node_name))
         if not is_changed or not (is_deployment or owner.kind == "Job"):
-            run = 1 + sum(_is_placed(trial, one, stack) for one in pending)
-            wanted = 1 + len(pending)
-            text = f"{run} of {wanted} pods run then that are pending like this one"
+            later = [_another(pod, number) for number in range(1, trial.missing + 1)]
+            run = 1 + sum(_is_placed(trial, one, stack) for one in (*pending, *later))
+            wanted = 1 + len(pending) + trial.missing
+            made = " or made after it" if trial.missing else ""
+            text = f"{run} of {wanted} pods run then that are pending like this one{made}"
         elif is_deployment:
             wanted = len(running) + len(pending) + 1
             run = _rollout(trial, pod, running, wanted, stack)

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
 from trio_sched.explanation.owners import controller_of
-from trio_sched.explanation.trial import EditedObject, Trial, without_node
+from trio_sched.explanation.trial import EditedObject, Trial
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import some_names
 
@@ -142,3 +142,10 @@ def placed(trial: Trial, pod: Pod, node_name: str) -> Iterator[None]:
         yield
     finally:
         cache.remove(uid)
+
+
+def without_node(pod: Pod) -> Pod:
+    """*pod* as it was before it had a node."""
+    spec = structs.replace(pod.spec, node_name="")
+    status = structs.replace(pod.status, phase="Pending", nominated_node_name="")
+    return structs.replace(pod, spec=spec, status=status)

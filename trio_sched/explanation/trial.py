@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
 from trio_sched.engine.evaluation.preemption import Evictable
@@ -78,15 +78,17 @@ class Outcome:
 
 @define(eq=False)
 class Trial:
-    """Tries changes for one pod. Whoever uses it must own the scheduler: nothing else may run meanwhile.
+    """Tries changes for one pod; nothing else may use the scheduler meanwhile.
 
     Attributes:
         scheduler: holds the cluster's state; after each trial it is what it was.
         pod: the pod in question, without a node.
+        missing: how many more its controller makes once it runs.
     """
 
     scheduler: Scheduler
     pod: Pod
+    missing: int = 0
     count: int = field(default=0, init=False)
     """How many changes have been tried."""
     group: PodGroupOfPod = field(init=False)
@@ -407,10 +409,3 @@ def _resolvable(statuses: NodeStatuses) -> list[str]:
         if status.code == Code.UNSCHEDULABLE
         for position in positions
     ]
-
-
-def without_node(pod: Pod) -> Pod:
-    """*pod* as it was before it had a node."""
-    spec = structs.replace(pod.spec, node_name="")
-    status = structs.replace(pod.status, phase="Pending", nominated_node_name="")
-    return structs.replace(pod, spec=spec, status=status)

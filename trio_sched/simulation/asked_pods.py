@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.explanation.commands import Workload, workload_of
-from trio_sched.explanation.owners import controller_of
+from trio_sched.explanation.owners import controller_of, is_of
 from trio_sched.go.text import shortened
 from trio_sched.objects.pod import Pod
 
@@ -109,6 +109,16 @@ class AskedPods:
         if controller is None:
             return None
         return workload_of(pod, self.owners.get((controller.kind, pod.namespace, controller.name)))
+
+    def missing(self, pod: Pod) -> int:
+        """How many more pods the StatefulSet of *pod* makes once it runs: one after the other."""
+        controller = controller_of(pod)
+        if controller is None or controller.kind != "StatefulSet":
+            return 0
+        found = self.owners.get((controller.kind, pod.namespace, controller.name))
+        wanted = None if found is None else (found.spec or {}).get("replicas", 1)
+        there = sum(is_of(controller, one) for one in self.pods)
+        return max(wanted - there, 0) if isinstance(wanted, int) else 0
 
     def _of_workload(self, kind: str | None, name: Name) -> list[Pod]:
         found = []

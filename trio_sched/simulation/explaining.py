@@ -232,7 +232,13 @@ async def _explained(
         answers.notes.append(f"there are {len(groups)} kinds of pods; the first {_MAX_EXPLAINED} are explained")
     for number, group in enumerate(groups[:_MAX_EXPLAINED]):
         pod = group[0]
-        found = explain(scheduler, adopted(pod), scores_of=question.nodes, remedies=number < _MAX_WITH_REMEDIES)
+        found = explain(
+            scheduler,
+            adopted(pod),
+            scores_of=question.nodes,
+            remedies=number < _MAX_WITH_REMEDIES,
+            missing=asked.missing(pod),
+        )
         if found.is_pending and found.fits_now:
             await _ask_extenders(assembly, adopted(pod), found)
         found.pod = pod

@@ -440,6 +440,17 @@ def test_a_changed_template_of_a_deployment_is_said_to_replace_all_of_its_pods(d
     assert not any("template" in note for title, said in notes.items() if "node like" in title for note in said)
 
 
+def test_pods_that_a_stateful_set_does_not_have_yet_are_to_run_as_well(tmp_path: Path, capsys: Capture) -> None:
+    metadata = {"name": "db", "namespace": "default"}
+    stateful_set = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 2}}
+    first = of("StatefulSet", "db", pod("db-0", requests={"memory": "16Gi"}, labels={"app": "db"}))
+    file = tmp_path / "dump.json"
+    file.write_text(listed([node("n1"), stateful_set, first]))
+    _code, data = explained(capsys, "statefulset/db", "-f", str(file))
+    (one,) = data["explanations"]
+    assert one["remedies"][0]["title"] == "request memory ≤ 4.0Gi"
+
+
 def test_a_storage_class_that_is_missing_can_be_created(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "dump.json"
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]

@@ -25,8 +25,9 @@ from trio_sched.simulation.live.quota_change import larger_quota
 OWNERS: Final[Mapping[str, Kind[Any]]] = {
     "Job": Kind(group="batch", version="v1", plural="jobs", namespaced=True, type=ReplicaSet),
     "ReplicaSet": Kind(group="apps", version="v1", plural="replicasets", namespaced=True, type=ReplicaSet),
+    "StatefulSet": Kind(group="apps", version="v1", plural="statefulsets", namespaced=True, type=AnyObject),
 }
-"""What may stand between a pod and its workload; only the metadata are read."""
+"""What may stand between a pod and its workload, of which the metadata are read; of a StatefulSet how many it wants."""
 _BEHIND: Final[Mapping[str, str]] = {"CronJob": "Job", "Deployment": "ReplicaSet"}
 """Workload → what stands between it and its pods."""
 _WORKLOADS: Final[Mapping[str, Kind[Any]]] = {
