@@ -1,7 +1,11 @@
 """What is said of a change besides what it does for the pod."""
 
+from pathlib import Path
+
+from explained import explained, titles
 from filled_scheduler import scheduler_with
 
+from contrib.scenarios import manifests
 from trio_sched.explanation.data import cause_text
 from trio_sched.explanation.explanation import explain
 from trio_sched.explanation.priorities import PriorityClass
@@ -56,6 +60,17 @@ def test_a_change_after_which_those_run_too_that_could_come_first_is_the_first_o
     assert found["2 more nodes like a (4 CPU, 16.0Gi each)"] == ("then default/first runs as well",)
     scheduler = scheduler_with(nodes[:1], [first, second, asked])
     assert cause_text(explain(scheduler, asked)).endswith("default/first (priority 10), pending too, comes before it")
+
+
+def test_place_is_found_beside_a_pod_that_is_nominated_to_the_only_node(tmp_path: Path) -> None:
+    ours = {"schedulerName": "default-scheduler"}
+    boss = manifests.as_stored(manifests.pod("boss", requests={"cpu": "3"}, priority=10, **ours))
+    boss["status"] = {"phase": "Pending", "nominatedNodeName": "n1"}
+    asked = manifests.as_stored(manifests.pod(requests={"cpu": "2"}, **ours))
+    data = explained([manifests.node("n1"), boss, asked], tmp_path, "asked", gates="")
+    assert data["cause"]["reasons"] == ["KeptForNominatedPods"]
+    assert "kept for pods that are nominated there: default/boss" in data["cause"]["text"]
+    assert titles(data)[0] == "request cpu ≤ 1"
 
 
 def test_the_cause_says_how_long_pods_that_may_be_evicted_take_to_end() -> None:

@@ -18,7 +18,7 @@ from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.limit_ranges import as_allowed, limit_ranges, refusals
 from trio_sched.explanation.new_nodes import new_nodes, nodes_with_labels
-from trio_sched.explanation.other_pods.beside_rivals import beside_rivals
+from trio_sched.explanation.other_pods.beside_rivals import beside_nominated, beside_rivals
 from trio_sched.explanation.other_pods.fewer_pods import SCALED, fewer_of_its_own, none_of_others
 from trio_sched.explanation.other_pods.first_for_other import FirstForOther
 from trio_sched.explanation.other_pods.smaller_for_all import smaller_for_all
@@ -137,6 +137,9 @@ class _Search:
         singles = [one for one in sets if len(one[0]) == 1]
         for single, _count in singles:
             self._try_set(single, most=None)
+        for one in self.analysis.clauses:
+            for change in beside_nominated(self.trial) if one.clause.reason == "KeptForNominatedPods" else ():
+                self._try(change, (one,))
         if self.remedies.found:
             self._try_corrections([clauses for clauses, _count in sets if len(clauses) == 2])
         for size in range(2, _MAX_TOGETHER + 1):

@@ -127,6 +127,7 @@ def _may_come_first(trial: Trial, other: Pod, pod: Pod) -> bool:
         and other.priority >= pod.priority
         and other.scheduler_name in trial.scheduler.profiles
         and not other.spec.scheduling_gates
+        and not other.nominated_node_name  # decisions count it on its node already
     )
 
 
