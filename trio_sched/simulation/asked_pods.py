@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 from trio_sched.errors import TrioSchedError, nearest_name
 from trio_sched.explanation.commands import Workload, workload_of
-from trio_sched.explanation.owners import controller_of, is_of
+from trio_sched.explanation.owners import controller_of, is_of, workload_behind
 from trio_sched.go.text import shortened
 from trio_sched.objects.pod import Pod
 
@@ -109,6 +109,12 @@ class AskedPods:
         if controller is None:
             return None
         return workload_of(pod, self.owners.get((controller.kind, pod.namespace, controller.name)))
+
+    def patched(self, pod: Pod) -> Workload | None:
+        """What has the template of *pod*; where its ReplicaSet is not known, as the labels say."""
+        found = self.workload(pod)
+        is_known = found is None or self.owners.get((found.kind, pod.namespace, found.name)) is not None
+        return found if is_known else workload_behind(pod)
 
     def missing(self, pod: Pod) -> int:
         """How many more pods the StatefulSet of *pod* makes once it runs: one after the other."""

@@ -245,7 +245,7 @@ async def _explained(
         found.waiting = waiting_of(pod, asked.pods, now)
         if hidden:
             _doubt(found, scheduler, hidden)
-        data = explanation_as_data(found, asked.workload(pod), kubectl or Kubectl(flags=question.context))
+        data = explanation_as_data(found, asked.patched(pod), kubectl or Kubectl(flags=question.context))
         answers.answers.append(Answer(explanation=data, pods=tuple(one.key for one in group)))
     if len(groups) > _MAX_WITH_REMEDIES:
         answers.notes.append(

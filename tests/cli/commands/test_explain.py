@@ -440,6 +440,15 @@ def test_a_changed_template_of_a_deployment_is_said_to_replace_all_of_its_pods(d
     assert not any("template" in note for title, said in notes.items() if "node like" in title for note in said)
 
 
+def test_a_deployment_is_known_by_its_pods_where_the_replica_set_is_not(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "dump.json"
+    file.write_text(listed([node("n1", memory="2Gi"), web(1)]))
+    _code, data = explained(capsys, "web-abc-1", "-f", str(file))
+    (one,) = data["explanations"]
+    assert one["workload"] == {"kind": "Deployment", "name": "web"}
+    assert one["remedies"][0]["commands"][0].startswith("kubectl patch deployment web -n default -p ")
+
+
 def test_pods_that_a_stateful_set_does_not_have_yet_are_to_run_as_well(tmp_path: Path, capsys: Capture) -> None:
     metadata = {"name": "db", "namespace": "default"}
     stateful_set = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 2}}
