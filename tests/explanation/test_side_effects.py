@@ -6,9 +6,12 @@ from explained import explained, titles
 from filled_scheduler import scheduler_with
 
 from contrib.scenarios import manifests
+from trio_sched.explanation.commands import commands
 from trio_sched.explanation.data import cause_text
 from trio_sched.explanation.explanation import explain
+from trio_sched.explanation.owners import workload_behind
 from trio_sched.explanation.priorities import PriorityClass
+from trio_sched.explanation.remedies import Touch
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -129,15 +132,33 @@ def test_a_smaller_request_is_one_with_which_all_pods_of_the_workload_run() -> N
     assert found[titles[1]] == ("the rollout would stop: 1 of 3 new pods fit beside the old ones",)
 
 
-def test_pods_of_a_job_are_all_made_again_with_the_smaller_request() -> None:
+def test_pending_pods_of_a_job_are_changed_together() -> None:
     owner = owner_reference("Job", "report")
-    pods = [pod(f"report-{name}", cpu="3", node_name=name, owner=owner) for name in ("a", "")]
-    found = notes_of([node("a", cpu="5")], pods, pods[1])
-    assert found["request cpu ≤ 2"] == ()
     pods = [pod(f"report-{number}", cpu="3", owner=owner) for number in range(2)]
-    found = notes_of([node("a", cpu="2")], pods, pods[1])
-    assert list(found)[:2] == ["request cpu ≤ 1", "request cpu ≤ 2"]
-    assert found["request cpu ≤ 2"] == ("1 of 2 pods fit that are made again with it",)
+    scheduler = scheduler_with([node("a", cpu="2")], pods)
+    both, one, *_others = explain(scheduler, pods[1]).remedies.found
+    assert (both.change.title, both.touches, both.notes) == ("request cpu ≤ 1", Touch.POD_IN_PLACE, ())
+    assert one.notes == ("1 of 2 pods run then that are pending like this one",)
+    assert [command.partition(" -n ")[0] for command in commands(both.edited, pods[1], workload_behind(pods[1]))] == [
+        "kubectl patch pod report-1",
+        "kubectl patch pod report-0",
+    ]
+    assert [one.spec for one in scheduler.cache.unassigned.pods()] == [one.spec for one in pods]
+
+
+def test_a_job_is_made_again_once_for_all_of_its_pods() -> None:
+    """With the pod that runs already it is two pods that need a place."""
+    owner, selector = owner_reference("Job", "report"), {"disk": "ssd"}
+    pods = [pod(f"report-{name}", cpu="3", node_name=name, owner=owner, node_selector=selector) for name in ("a", "")]
+    nodes = [node("a", cpu="3", labels=selector), node("b", cpu="3")]
+    scheduler = scheduler_with(nodes, pods)
+    (again,) = (one for one in explain(scheduler, pods[1]).remedies.found if one.change.title.startswith("no node"))
+    assert (again.touches, again.notes) == (Touch.POD_RECREATED, ())
+    (command,) = commands(again.edited, pods[1], workload_behind(pods[1]))
+    assert command.startswith("kubectl get job report ")
+    scheduler = scheduler_with(nodes, [*pods, pod("report-c", cpu="3", owner=owner, node_selector=selector)])
+    (again,) = (one for one in explain(scheduler, pods[1]).remedies.found if one.change.title.startswith("no node"))
+    assert again.notes == ("2 of 3 pods fit that are made again with it",)
 
 
 def test_pods_that_a_stateful_set_makes_later_count_as_well() -> None:

@@ -137,8 +137,8 @@ def commands(
 
 
 def _is_changed_with(pod: Pod, other: Pod) -> bool:
-    """Whether *other* is the pod in question, or waits for it because both are of one group."""
-    is_same = (other.namespace, other.name) == (pod.namespace, pod.name)
+    """Whether *other* is the pod in question, or changed with it because both are of one Job or group."""
+    is_same = (other.namespace, other.name) == (pod.namespace, pod.name) or is_of(controller_of(pod), other)
     return is_same or (pod.group_key is not None and other.group_key == pod.group_key)
 
 

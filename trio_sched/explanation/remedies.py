@@ -416,8 +416,10 @@ def _touch_of(one: EditedObject, pod: Pod) -> Touch:
         if is_other:
             return Touch.VOLUME
         return Touch.WORKLOAD_RECREATED if _is_of_changed_template(one, pod) else Touch.OBJECT
-    is_of_group = pod.group_key is not None and one.old is not None and one.old.group_key == pod.group_key
-    if (one.namespace, one.name) != (pod.namespace, pod.name) and not is_of_group:
+    is_sibling = one.old is not None and (
+        is_of(controller_of(pod), one.old) or (pod.group_key is not None and one.old.group_key == pod.group_key)
+    )
+    if (one.namespace, one.name) != (pod.namespace, pod.name) and not is_sibling:
         return Touch.OTHER_PODS
     if one.new is None:
         return Touch.OTHER_PODS

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
 from trio_sched.explanation.owners import controller_of, is_of, siblings_of, workload_behind
+from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.side_effects import placed
 from trio_sched.explanation.trial import EditedObject, Trial
 from trio_sched.objects.pod import Pod
@@ -23,8 +24,8 @@ def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_na
     """That some pods of the workload would be pending all the same, or their rollout would stop.
 
     The rollout of a Deployment is one with the defaults: a quarter of the pods more while it lasts, rounded up, and a
-    quarter of them missing, rounded down. Old pods keep their places until as many new ones run. A Job is made again,
-    and with it all of its pods.
+    quarter of them missing, rounded down. Old pods keep their places until as many new ones run. Pending pods of a Job
+    are changed together, and all of them are made again where the change needs another template.
 
     Args:
         trial: in which the change is made.
@@ -45,11 +46,12 @@ def left_pending(trial: Trial, edited: Sequence[EditedObject], pod: Pod, node_na
     is_changed = any(
         one.kind == "Pod" and one.new is not None and not one.is_consequence and _is(one, trial.pod) for one in edited
     )
+    is_made_again = owner.kind == "Job" and not pod_patch(trial.pod, pod).is_in_place
     workload = workload_behind(trial.pod)
     is_deployment = workload is not None and workload.kind == "Deployment"
     with ExitStack() as stack:
         stack.enter_context(placed(trial, pod, node_name))
-        if not is_changed or not (is_deployment or owner.kind == "Job"):
+        if not is_changed or not (is_deployment or is_made_again):
             later = [_another(pod, number) for number in range(1, trial.missing + 1)]
             run = 1 + sum(_is_placed(trial, one, stack) for one in (*pending, *later))
             wanted = 1 + len(pending) + trial.missing

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from msgspec import Struct
 
 from trio_sched.engine.evaluation.decision import ScheduleResult
@@ -17,8 +17,9 @@ from trio_sched.engine.hooks.hook_failure import HookFailed
 from trio_sched.engine.hooks.plugin_calls import call_status_hook
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.analysis import awaited_clauses
-from trio_sched.explanation.owners import controller_of, is_of
+from trio_sched.explanation.patches import pod_patch
 from trio_sched.explanation.pod_groups import GroupOutcome, PodGroupOfPod, TooManyDecisions
+from trio_sched.explanation.siblings import changed_together, for_siblings
 from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -172,7 +173,8 @@ class Trial:
         edited: dict[tuple[str, str, str, bool], EditedObject] = {}
         undo: list[Callable[[], None]] = []
         try:
-            for edit in self._for_whole_group(change.edits):
+            siblings = changed_together(self.scheduler, self.pod, self.group)
+            for edit in for_siblings(self.pod, change.edits, siblings, self._is_in_place):
                 of_object = edit.kind, edit.namespace, edit.name
                 # What a controller does after something was done by hand is another step.
                 before = edited.get((*of_object, edit.is_consequence))
@@ -209,18 +211,8 @@ class Trial:
             if own.get(key) != value:
                 raise CannotApply(f"its runtime class {pod.spec.runtime_class_name} asks for {key}={value}")
 
-    def _for_whole_group(self, edits: Sequence[Edit]) -> Iterator[Edit]:
-        """*edits*; what is done to the pod is done to all of its group that wait for each other."""
-        owner = controller_of(self.pod)
-        is_missing = self.group.is_scheduled and self.group.group() is None
-        waiting = self.group.waiting_members() if self.group.is_all_or_nothing or is_missing else []
-        siblings = [one for one in waiting if one.uid != self.pod.uid]
-        for edit in edits:
-            yield edit
-            if edit.kind == "Pod" and (edit.namespace, edit.name) == (self.pod.namespace, self.pod.name):
-                for one in siblings:
-                    is_done = edit.is_consequence or (owner is not None and is_of(owner, one))
-                    yield evolve(edit, name=one.name, is_consequence=is_done)
+    def _is_in_place(self, edit: Edit) -> bool:
+        return pod_patch(self.pod, _applied(edit, self.pod)).is_in_place
 
     def assume(self, kind: str, one: Any) -> None:
         """Take *one* for an object as it is that nobody has read, the number of pods of a workload for instance."""
