@@ -381,11 +381,12 @@ def in_use_clause(handle: Handle, nodes: NodeColumns, pod: Pod, name: str) -> Cl
         for other in node.pods
         if other.namespace == pod.namespace and name in named_claims(other)
     ]
-    texts = [f"{other.key} ({node})" for other, node in users]
+    ending = [other for other, _node in users if other.metadata.deletion_timestamp is not None]
+    texts = [f"{other.key} ({node}{', being deleted' if other in ending else ''})" for other, node in users]
     cause = f"the claim {name} is ReadWriteOncePod and in use by {some_names(texts)}"
 
     def changes(_nodes: BoolArray) -> Iterator[Change]:
-        if 0 < len(users) <= MAX_USERS:
+        if 0 < len(users) <= MAX_USERS and not ending:
             pods = [other for other, _node in users]
             yield Change(title=f"delete {some_names([one.key for one in pods])}", edits=tuple(map(delete_pod, pods)))
         yield from shared_claim(handle, pod, name)

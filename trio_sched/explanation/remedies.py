@@ -31,7 +31,7 @@ from trio_sched.explanation.runtime_classes import other_runtime_classes
 from trio_sched.explanation.side_effects import replacements_come_first, rivals_of, side_effects
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.clauses import Change
+from trio_sched.plugin_api.clauses import Change, some_names
 
 MAX_TRIALS: Final = 80
 """Changes that are tried for one pod."""
@@ -254,6 +254,10 @@ class _Search:
             return
         if not outcome.node_name:
             self.remedies.tried.append(change.title)
+            return
+        held = [one.key for one in outcome.victims if one.metadata.deletion_timestamp and one.metadata.finalizers]
+        if held:
+            self.remedies.tried.append(f"{change.title} ({some_names(held)} would not end: finalizers hold it)")
             return
         if refused:
             if all(edit.kind == LIMIT_RANGE for one in allowed for edit in one.edits[:1]):
