@@ -60,3 +60,13 @@ def test_a_template_that_exists_is_said_to_be_waited_for(tmp_path: Path) -> None
     data = explained(objects, tmp_path, "asked", gates="")
     assert data["cause"]["reasons"] == ["ResourceClaimNotFound"]
     assert data["cause"]["text"].endswith("from the template one-gpu; kube-controller-manager makes it")
+
+
+def test_another_template_and_a_smaller_request_go_together(tmp_path: Path) -> None:
+    asked = pod(requests={"cpu": "2"}, **wants_template("onegpu"))
+    objects = [node("n1", cpu="1"), CARDS, devices("n1", "gpu-0"), device_claim_template("one-gpu"), asked]
+    data = explained(objects, tmp_path, "asked", gates="")
+    assert titles(data)[0] == "use the device claim template one-gpu and request cpu ≤ 1"
+    (command,) = data["remedies"][0]["commands"]
+    assert '"resourceClaimTemplateName":"one-gpu"' in command
+    assert '"requests":{"cpu":"1"}' in command

@@ -50,7 +50,11 @@ def test_a_stateful_set_deletes_the_pods_with_the_highest_numbers() -> None:
     assert fewer(running, asked=pod("web-0", affinity=APART, labels=APP, owner=owner)) == []
 
 
-def test_a_job_has_no_number_of_pods_to_change() -> None:
+def test_of_a_job_fewer_pods_run_at_a_time() -> None:
     owner = owner_reference("Job", "web")
     running = pod("web-x", node_name="a", affinity=APART, labels=APP, owner=owner)
-    assert fewer(running, asked=pod("web-y", affinity=APART, labels=APP, owner=owner)) == []
+    asked = pod("web-y", affinity=APART, labels=APP, owner=owner)
+    (remedy,) = fewer(running, asked=asked)
+    assert remedy.change.title == "scale Job web to 1 at a time"
+    (command,) = commands(remedy.edited, asked, workload_behind(asked))
+    assert command == """kubectl patch job web -n default --type=merge -p '{"spec":{"parallelism":1}}'"""

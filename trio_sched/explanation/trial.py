@@ -174,7 +174,8 @@ class Trial:
         undo: list[Callable[[], None]] = []
         try:
             siblings = changed_together(self.scheduler, self.pod, self.group)
-            for edit in for_siblings(self.pod, change.edits, siblings, self._is_in_place):
+            by_hand_first = sorted(change.edits, key=lambda edit: edit.is_consequence)
+            for edit in for_siblings(self.pod, by_hand_first, siblings, self._is_in_place):
                 of_object = edit.kind, edit.namespace, edit.name
                 # What a controller does after something was done by hand is another step.
                 before = edited.get((*of_object, edit.is_consequence))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from attrs import evolve
@@ -14,7 +14,7 @@ from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, Edit, some_names
 
-SCALED: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+SCALED: Final = frozenset({"Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds with a number of pods that can be changed."""
 
 
@@ -24,11 +24,17 @@ class Replicas(Struct, frozen=True):
     replicas: int
 
 
+class Parallelism(Struct, frozen=True):
+    """``spec`` of a Job, as far as it is about its number of pods."""
+
+    parallelism: int
+
+
 class ScaledWorkload(Struct, frozen=True):
     """A workload with a number of pods."""
 
     metadata: ObjectMeta
-    spec: Replicas
+    spec: Replicas | Parallelism
 
 
 def fewer_of_its_own(trial: Trial) -> tuple[Change, EditedObject, Pod] | None:
@@ -46,8 +52,9 @@ def fewer_of_its_own(trial: Trial) -> tuple[Change, EditedObject, Pod] | None:
     number = len(running)
     edit = _scaled(trial, pod, workload, number + len(pending), number)
     gone = "the pod" if len(pending) == 1 else f"the {len(pending)} pods"
+    at_once = " at a time" if workload.kind == "Job" else ""
     change = Change(
-        title=f"scale {workload.kind} {workload.name} to {number}",
+        title=f"scale {workload.kind} {workload.name} to {number}{at_once}",
         edits=(edit,),
         note=f"{gone} without a node will be deleted, not {some_names([one.key for one in running])}",
     )
@@ -92,11 +99,12 @@ def _has_no_other(pod: Pod, deleted: Sequence[Pod], trial: Trial) -> bool:
 def _scaled(trial: Trial, pod: Pod, workload: Workload, before: int, after: int) -> Edit:
     """The *workload* of *pod* with *after* pods instead of *before*."""
     metadata = ObjectMeta(name=workload.name, namespace=pod.namespace)
-    now = ScaledWorkload(metadata=metadata, spec=Replicas(replicas=before))
+    number: Callable[[int], Replicas | Parallelism] = Parallelism if workload.kind == "Job" else Replicas
+    now = ScaledWorkload(metadata=metadata, spec=number(before))
     trial.assume(workload.kind, now)
     return Edit(
         kind=workload.kind,
         name=workload.name,
         namespace=pod.namespace,
-        apply=lambda one: structs.replace(one, spec=Replicas(replicas=after)),
+        apply=lambda one: structs.replace(one, spec=number(after)),
     )
