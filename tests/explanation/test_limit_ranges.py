@@ -74,6 +74,15 @@ def test_a_pod_that_is_made_again_with_other_fields_is_asked_about_as_well() -> 
     assert "no node selector disk=ssd" not in [each.change.title for each in found.remedies.found]
 
 
+def test_what_a_new_pod_gets_by_default_counts() -> None:
+    """The pod is older than the LimitRange."""
+    one = asked({"requests": {"cpu": "100m"}}, node_selector={"disk": "ssd"})
+    item = {"type": "Container", "min": {"memory": "1Gi"}, "defaultRequest": {"memory": "2Gi"}}
+    found = explained(one, ranges(item), cpu="1", memory="4Gi")
+    assert "no node selector disk=ssd" in [each.change.title for each in found.remedies.found]
+    assert refusals(one, [ranges({"type": "Container", "min": {"memory": "1Gi"}})]) != []
+
+
 @pytest.mark.parametrize(
     ("item", "problem"),
     [

@@ -35,10 +35,11 @@ def limit_ranges(trial: Trial) -> list[LimitRange]:
 
 def refusals(pod: Pod, ranges: Iterable[LimitRange]) -> list[str]:
     """What *ranges* refuse of *pod*, each with the name of the LimitRange."""
-    parts = _parts(pod)
+    known = list(ranges)
+    parts = _parts(pod, _items(known))
     texts = [
         f"LimitRange {one.name} refuses {text}"
-        for one in ranges
+        for one in known
         for item in one.spec.limits or ()
         for text in parts.of(item)
     ]
@@ -147,12 +148,21 @@ class _Parts:
         return structs.replace(self.pod, spec=structs.replace(self.pod.spec, **made))
 
 
-def _parts(pod: Pod) -> _Parts:
+def _items(ranges: Iterable[LimitRange]) -> list[LimitRangeItem]:
+    return [item for one in ranges for item in one.spec.limits or ()]
+
+
+def _parts(pod: Pod, items: Iterable[LimitRangeItem] = ()) -> _Parts:
+    """What the containers of *pod* have, and get of *items* when the pod is created or resized."""
     found: dict[tuple[str, int], _Part] = {}
     for field in ("containers", "init_containers"):
         for index, one in enumerate(getattr(pod.spec, field) or ()):
             resources = one.resources or ResourceRequirements()
             found[field, index] = _Part(*map(_amounts, (resources.requests, resources.limits)))
+    for item in items:
+        for part in found.values() if item.type == "Container" else ():
+            part.requests = {**_amounts(item.default_request), **part.requests}
+            part.limits = {**_amounts(item.default), **part.limits}
     return _Parts(pod, found)
 
 
@@ -204,7 +214,8 @@ def _total(pod: Pod, attribute: str) -> Amounts:
 
 def _allowed(pod: Pod, ranges: Sequence[LimitRange]) -> Pod | None:
     """*pod* with the requests and limits next to its own that *ranges* allow; None if none are found."""
-    found, items = _parts(pod), [item for one in ranges for item in one.spec.limits or ()]
+    items = _items(ranges)
+    found = _parts(pod, items)
     before = found.total().requests
     of_containers = [item for item in items if item.type == "Container"]
     for part in found.parts.values():
