@@ -240,6 +240,8 @@ def _requirement_clause(
     if requirement.operator == "In" and not is_field:
         near = nearest_value(nodes, requirement.key, wanted[0]) if len(wanted) == 1 else None
         near_key = nearest_key(nodes, requirement.key, wanted)
+    elif requirement.operator in ("Exists", "Gt", "Lt") and not values_of(nodes, requirement.key) and not is_field:
+        near_key = _similar_key(nodes, requirement.key)
 
     def cause(_otherwise: BoolArray) -> str:
         if is_field:
@@ -257,7 +259,7 @@ def _requirement_clause(
 
     def changes(where: BoolArray) -> Iterator[Change]:
         if near is not None or near_key is not None:
-            values = wanted if near is None else (near,)
+            values = requirement.values if near is None else (near,)
             renamed = replace_fields(requirement, key=near_key or requirement.key, values=values)
             yield Change(
                 title=f"node affinity {requirement_text(renamed)} instead of {text}",

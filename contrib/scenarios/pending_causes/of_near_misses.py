@@ -7,6 +7,7 @@ from contrib.scenarios.manifests import (
     as_stored,
     being_deleted,
     node,
+    node_affinity,
     pod,
     priority_class,
     runtime_class,
@@ -115,5 +116,14 @@ CAUSES_OF_NEAR_MISSES: Sequence[PendingCause] = (
         node("n1", labels={"pool": "gpu"}, taints=[taint("gpu")]),
         node("n2", labels={"pool": "web"}),
         pod(nodeSelector={"pool": "gpus"}),
+    ),
+    cause_of(
+        "a required label whose key is misspelt",
+        ["NodeAffinityMismatch"],
+        ["storage-nodes exists", "did you mean storage-node?"],
+        "node affinity storage-node exists instead of storage-nodes exists",
+        node("n1", labels={"storage-node": "yes"}),
+        node("n2"),
+        pod(affinity=node_affinity([{"key": "storage-nodes", "operator": "Exists"}])),
     ),
 )
