@@ -76,6 +76,16 @@ def test_place_is_found_beside_a_pod_that_is_nominated_to_the_only_node(tmp_path
     assert titles(data)[0] == "request cpu ≤ 1"
 
 
+def test_a_nominated_pod_that_has_no_place_yet_could_take_another_one_first(tmp_path: Path) -> None:
+    ours = {"schedulerName": "default-scheduler"}
+    boss = manifests.as_stored(manifests.pod("boss", requests={"cpu": "3"}, priority=10, **ours))
+    boss["status"] = {"phase": "Pending", "nominatedNodeName": "n1"}
+    ending = manifests.being_deleted(manifests.pod("ending", on="n1", requests={"cpu": "3500m"}), "example.com/hold")
+    asked = manifests.as_stored(manifests.pod(requests={"cpu": "2"}, **ours))
+    data = explained([manifests.node("n1"), boss, ending, asked], tmp_path, "asked", gates="")
+    assert titles(data) == ["2 more nodes like n1 (4 CPU, 8.0Gi each)", "one more node like n1 (4 CPU, 8.0Gi)"]
+
+
 def test_the_cause_says_how_long_pods_that_may_be_evicted_take_to_end() -> None:
     asked = pod("asked", cpu="4", priority=10)
     slow = pod("slow", cpu="3", node_name="a", grace_seconds=120)

@@ -58,8 +58,8 @@ def rivals_of(trial: Trial, pod: Pod, node_name: str) -> list[Pod]:
     with ExitStack() as stack:
         for other in others:
             decision = scheduler.try_pod(other)
-            if not isinstance(decision, ScheduleResult):
-                continue
+            if not isinstance(decision, ScheduleResult) or decision.node_name == other.nominated_node_name:
+                continue  # where it is nominated it counts already
             stack.enter_context(placed(trial, other, decision.node_name))
             if decision.node_name == node_name:
                 there.append(other)
@@ -127,7 +127,6 @@ def _may_come_first(trial: Trial, other: Pod, pod: Pod) -> bool:
         and other.priority >= pod.priority
         and other.scheduler_name in trial.scheduler.profiles
         and not other.spec.scheduling_gates
-        and not other.nominated_node_name  # decisions count it on its node already
     )
 
 
