@@ -58,6 +58,12 @@ def test_a_change_after_which_those_run_too_that_could_come_first_is_the_first_o
         "2 more nodes like a (4 CPU, 16.0Gi each)",
         "uncordon a",
     ]
+    remedy = explain(scheduler_with(nodes[:1], [first, asked]), asked).remedies.found[0]
+    # The node takes pods when the pod leaves room for the other one.
+    assert [command.partition(" -n ")[0] for command in commands(remedy.edited, asked, None)] == [
+        "kubectl patch pod asked",
+        "kubectl uncordon a",
+    ]
     found = notes_of(nodes, [first, second, asked], asked)
     assert found["uncordon a and uncordon b"] == ()
     assert found["2 more nodes like a (4 CPU, 16.0Gi each)"] == ("then default/first runs as well",)

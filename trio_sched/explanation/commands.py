@@ -113,7 +113,8 @@ def commands(
         Nothing for nodes that are to be added: no command makes these.
     """
     found: list[str] = []
-    for one in edited:
+    # Nodes last: as soon as they take pods, the pod may get a place that it loses again to one of a higher priority.
+    for one in sorted(edited, key=lambda one: one.kind == "Node"):
         if one.is_consequence:
             continue
         if one.kind == "Pod" and one.old is not None and one.new is not None:
