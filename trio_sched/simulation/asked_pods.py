@@ -112,9 +112,10 @@ class AskedPods:
 
     def patched(self, pod: Pod) -> Workload | None:
         """What has the template of *pod*; where its ReplicaSet is not known, as the labels say."""
-        found = self.workload(pod)
-        is_known = found is None or self.owners.get((found.kind, pod.namespace, found.name)) is not None
-        return found if is_known else workload_behind(pod)
+        controller = controller_of(pod)
+        if controller is None or self.owners.get((controller.kind, pod.namespace, controller.name)) is not None:
+            return self.workload(pod)
+        return workload_behind(pod)
 
     def missing(self, pod: Pod) -> int:
         """How many more pods the StatefulSet of *pod* makes once it runs: one after the other."""

@@ -447,6 +447,11 @@ def test_a_deployment_is_known_by_its_pods_where_the_replica_set_is_not(tmp_path
     (one,) = data["explanations"]
     assert one["workload"] == {"kind": "Deployment", "name": "web"}
     assert one["remedies"][0]["commands"][0].startswith("kubectl patch deployment web -n default -p ")
+    unlabelled = web(1)
+    del unlabelled["metadata"]["labels"]["pod-template-hash"]
+    file.write_text(listed([node("n1", memory="2Gi"), replica_set(), unlabelled]))
+    _code, data = explained(capsys, "web-abc-1", "-f", str(file))
+    assert data["explanations"][0]["workload"] == {"kind": "Deployment", "name": "web"}
 
 
 def test_pods_that_a_stateful_set_does_not_have_yet_are_to_run_as_well(tmp_path: Path, capsys: Capture) -> None:
