@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from attrs import evolve
 
+from plugins_builtin.dynamic_resources.claim_writes import FINALIZER
 from plugins_builtin.dynamic_resources.matching_devices import CLASS, Devices, WantedDevices, untolerated
 from trio_sched.plugin_api import (
     BoolArray,
@@ -151,8 +152,23 @@ def _claim_of(pod: Pod, entry: PodResourceClaim, spec: ResourceClaimSpec) -> tup
     return create, evolve(edit_pod(pod, noted), is_consequence=True)
 
 
-def _given(made: T, _none: None) -> T:
+def _given(made: T, _old: Any) -> T:
     return made
+
+
+def once_deleted(handle: Handle, claim: ResourceClaim, _nodes: BoolArray) -> Iterator[Change]:
+    """*claim* made again, once the pods that use it are gone, and what else holds it."""
+    users = users_of(handle.nodes, claim)
+    if len(users) > _MAX_USERS:
+        return
+    made = ResourceClaim(metadata=ObjectMeta(name=claim.name, namespace=claim.namespace), spec=claim.spec)
+    edit = partial(Edit, kind=_CLAIM, name=claim.name, namespace=claim.namespace, recreate=True)
+    names = f"delete {some_names([one.key for one in users])} and make" if users else "make"
+    title = f"{names} the device claim {claim.name} again once the old one is gone"
+    others = sorted(set(claim.metadata.finalizers or ()) - {FINALIZER})
+    note = "what has set the finalizers is to remove them, after work of its own" if others else ""
+    title += f", without the finalizers {some_names(others)}" if others else ""
+    yield Change(title=title, edits=(*map(delete_pod, users), edit(apply=partial(_given, made))), note=note)
 
 
 def other_class(

@@ -18,6 +18,7 @@ from plugins_builtin.dynamic_resources.device_changes import (
     holders_of,
     made_claims,
     made_template,
+    once_deleted,
     other_class,
     other_template,
     smaller_claims,
@@ -70,7 +71,14 @@ def missing_claims(pod: Pod, claims: ClaimCache, handle: Handle) -> Iterator[Cla
         elif claim.metadata.deletion_timestamp is not None:
             users = some_names([one.name for one in claim.status.reserved_for or ()]) or "nobody"
             text = f"the device claim {name} is being deleted; it is used by {users}"
-            yield Clause(reason="ResourceClaimIsBeingDeleted", title=f"device claim {name}", cause=text)
+            held = some_names(claim.metadata.finalizers or ())
+            text += f", and held by {held}" if held else ""
+            yield Clause(
+                reason="ResourceClaimIsBeingDeleted",
+                title=f"device claim {name}",
+                cause=text,
+                changes=partial(once_deleted, handle, claim),
+            )
 
 
 def _name_of(pod: Pod, entry: PodResourceClaim) -> str | None:

@@ -51,8 +51,8 @@ _NEW_FIELDS: Final = frozenset({"schedulingGroup", "workloadRef"})
 _STRATEGIC: Final = frozenset({"CSINode"})
 """Kinds that are known without some fields of the elements of a list, so that it is merged, not replaced."""
 _CLAIM: Final = "PersistentVolumeClaim"
-_PROTECTION: Final = "kubernetes.io/pvc-protection"
-"""The finalizer that kube-controller-manager removes from a claim once no pod uses it."""
+_PROTECTION: Final = frozenset({"kubernetes.io/pvc-protection", "resource.kubernetes.io/delete-protection"})
+"""The finalizers that kube-controller-manager removes from claims once no pod uses them."""
 _SET_BY_SERVER: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation"})
 """Fields of the metadata that an object must not have when it is created."""
 _TOLERATED_BY_ALL: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -320,7 +320,7 @@ def _of_object(kubectl: Kubectl, one: EditedObject) -> str:
         return f"echo {_patch(made)} | {call} apply -f -"
     if one.recreate and one.old.metadata.deletion_timestamp is not None:
         wait = f"{call} wait --for=delete {kind} {name}{where} --timeout=5m"
-        if set(one.old.metadata.finalizers or ()) - {_PROTECTION}:  # nobody may be left who removes them
+        if set(one.old.metadata.finalizers or ()) - _PROTECTION:  # nobody may be left who removes them
             released = _patch({"metadata": {"finalizers": None}})
             wait = f"{call} patch {kind} {name}{where} --type=merge -p {released} && {wait}"
         return f"{wait} && echo {_patch(made)} | {call} apply -f -"

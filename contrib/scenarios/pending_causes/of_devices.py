@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from contrib.scenarios.manifests import (
     Json,
+    as_stored,
+    being_deleted,
     device_claim,
     device_claim_template,
     device_class,
@@ -242,5 +244,16 @@ CAUSES_OF_DEVICES: Sequence[PendingCause] = (
         partitions("n1", "80Gi", whole="80Gi")[1],
         device_claim("asked"),
         pod(**wants_devices("asked")),
+    ),
+    cause_of(
+        "a device claim that is being deleted, and kept by a finalizer that no controller knows",
+        ["ResourceClaimIsBeingDeleted"],
+        ["device claim asked", "being deleted", "example.com/backup"],
+        "make the device claim asked again once the old one is gone, without the finalizers example.com/backup",
+        node("n1"),
+        device_class("gpu"),
+        devices("n1", "gpu-0"),
+        being_deleted(device_claim("asked"), "example.com/backup"),
+        as_stored(pod(schedulerName="default-scheduler", **wants_devices("asked"))),
     ),
 )
