@@ -16,8 +16,9 @@ from trio_sched.testing import pod, virtual_cluster
 
 
 def compute_slowly(seconds: float) -> None:
-    ends = time.perf_counter() + seconds
-    while time.perf_counter() < ends:
+    """Compute for so long by the clock of the thread: where it has no processor, nor may have the one that samples."""
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
         sum(range(100))
 
 
@@ -100,7 +101,7 @@ async def test_also_if_hooks_are_not_timed_one_by_one(
         await cluster.create(pod("p"))
         await cluster.settle()
     (record,) = [one for one in caplog.records if "blocks the scheduler" in one.getMessage()]
-    assert record.getMessage().startswith("plugin Slow blocks the scheduler: filter_node took 0.")
+    assert record.getMessage().startswith("plugin Slow blocks the scheduler: filter_node took ")
 
 
 async def test_the_budget_can_be_set(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
