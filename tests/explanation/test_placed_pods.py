@@ -41,4 +41,6 @@ def test_a_pod_whose_node_does_not_exist_is_pending(node_name: str, cause: str, 
     assert [one["title"] for one in data["remedies"]][: len(changes)] == changes
     assert {one["node"] for one in data["remedies"][: len(changes)]} == {"worker-1"}
     (command,) = data["remedies"][len(changes) - 1]["commands"]
-    assert """-p '{"spec":{"nodeName":null}}' | kubectl replace --force -f -""" in command
+    assert (
+        """-p '{"spec":{"nodeName":null}}') && kubectl delete pod p -n default --force --grace-period=0 &&""" in command
+    )

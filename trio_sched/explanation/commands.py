@@ -185,6 +185,8 @@ def _of_pod(kubectl: str, pod: Pod, patch: PodPatch, workload: Workload | None, 
         yield f"# {json.dumps(_of_template(patch.whole))}"
     else:
         between = f"{kubectl} delete pod {name}{where} && {without_claim}" if claim else ""
+        if pod.node_name:  # of a node that does not exist: no kubelet ends it
+            between = f"{kubectl} delete pod {name}{where} --force --grace-period=0"
         # A kubectl older than the cluster merges no field that it does not know, unless it merges plain JSON.
         fields = patch.whole.get("spec", {}).keys()
         flags = " --type=merge" if fields and fields <= _NEW_FIELDS else ""
