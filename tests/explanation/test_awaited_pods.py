@@ -5,7 +5,7 @@ from filled_scheduler import scheduler_with
 from trio_sched.explanation.commands import commands
 from trio_sched.explanation.data import cause_text
 from trio_sched.explanation.explanation import Explanation, explain
-from trio_sched.explanation.remedies import Touch
+from trio_sched.explanation.touches import Touch
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, owner_reference, pod, pod_affinity, pod_term
 

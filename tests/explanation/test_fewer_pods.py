@@ -6,7 +6,8 @@ from filled_scheduler import scheduler_with
 from trio_sched.explanation.commands import commands
 from trio_sched.explanation.explanation import explain
 from trio_sched.explanation.owners import workload_behind
-from trio_sched.explanation.remedies import Remedy, Touch
+from trio_sched.explanation.remedies import Remedy
+from trio_sched.explanation.touches import Touch
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import node, owner_reference, pod, pod_anti_affinity, pod_term
 

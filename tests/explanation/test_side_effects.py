@@ -11,7 +11,7 @@ from trio_sched.explanation.data import cause_text
 from trio_sched.explanation.explanation import explain
 from trio_sched.explanation.owners import workload_behind
 from trio_sched.explanation.priorities import PriorityClass
-from trio_sched.explanation.remedies import Touch
+from trio_sched.explanation.touches import Touch
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod

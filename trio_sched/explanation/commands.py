@@ -10,6 +10,7 @@ from typing import Any, Final
 from attrs import frozen
 from msgspec import to_builtins
 
+from trio_sched.documents.json_values import Json
 from trio_sched.explanation.owners import Workload as Workload
 from trio_sched.explanation.owners import controller_of, is_of, workload_behind
 from trio_sched.explanation.patches import PodPatch, patch_of, pod_patch
@@ -18,8 +19,6 @@ from trio_sched.objects.metadata import OwnerReference
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload_groups import is_of_workload, workload_and_group
-
-Json = dict[str, Any]
 
 API_VERSIONS: Final[Mapping[str, str]] = {
     "CSIDriver": "storage.k8s.io/v1",

@@ -6,23 +6,23 @@ The schema is ``docs/reference/explanation.schema.json``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec import to_builtins
 
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.evaluation.pod_explanation import NodeScore, PodExplanation
 from trio_sched.explanation.analysis import Analysis, FailingClause
 from trio_sched.explanation.commands import ANY_CLUSTER, REPLACES_PODS, Kubectl, Workload, commands, manifest
 from trio_sched.explanation.explanation import Explanation, NodeAnswer, Waiting
 from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.patches import patch_of
-from trio_sched.explanation.remedies import Remedy, Touch
+from trio_sched.explanation.remedies import Remedy
+from trio_sched.explanation.touches import Touch
 from trio_sched.explanation.trial import EditedObject, Outcome
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import some_names
-
-Json = dict[str, Any]
 
 _DEFAULT_GRACE_SECONDS: Final = 30
 """What the API server gives to pods that say nothing."""

@@ -17,8 +17,9 @@ from trio_sched.explanation.analysis import Analysis, FailingClause, analyse, aw
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.other_pods.first_for_other import FirstForOther
 from trio_sched.explanation.pod_groups import TooManyDecisions
-from trio_sched.explanation.remedies import Remedies, Touch, find_remedies
+from trio_sched.explanation.remedies import Remedies, find_remedies
 from trio_sched.explanation.side_effects import without_node
+from trio_sched.explanation.touches import Touch
 from trio_sched.explanation.trial import CannotApply, Outcome, Trial
 from trio_sched.explanation.wake_events import wake_events
 from trio_sched.objects.pod import Pod

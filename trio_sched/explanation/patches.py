@@ -12,10 +12,9 @@ from attrs import frozen
 from msgspec import structs
 from msgspec.json import decode, encode
 
+from trio_sched.documents.json_values import Json
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_groups.workload_groups import reference_to
-
-Json = dict[str, Any]
 
 _MERGE_KEYS: Final = {
     "containers": "name",

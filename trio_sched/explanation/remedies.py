@@ -6,20 +6,18 @@ Single changes come first, then those that meet several requirements together, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 from itertools import islice, product
 from typing import Final
 
 from attrs import define, field, frozen
 
 from trio_sched.explanation.analysis import Analysis, FailingClause
-from trio_sched.explanation.commands import changed_template, is_of_template
 from trio_sched.explanation.evictions import evictions
 from trio_sched.explanation.limit_ranges import KIND as LIMIT_RANGE
 from trio_sched.explanation.limit_ranges import as_allowed, limit_ranges, refusals
 from trio_sched.explanation.new_nodes import new_nodes, nodes_with_labels
 from trio_sched.explanation.other_pods.beside_rivals import beside_nominated, beside_rivals
-from trio_sched.explanation.other_pods.fewer_pods import SCALED, fewer_of_its_own, none_of_others
+from trio_sched.explanation.other_pods.fewer_pods import fewer_of_its_own, none_of_others
 from trio_sched.explanation.other_pods.first_for_other import FirstForOther
 from trio_sched.explanation.other_pods.smaller_for_all import smaller_for_all
 from trio_sched.explanation.owners import controller_of, is_of
@@ -29,6 +27,7 @@ from trio_sched.explanation.priorities import higher_priorities
 from trio_sched.explanation.rollouts import left_pending
 from trio_sched.explanation.runtime_classes import other_runtime_classes
 from trio_sched.explanation.side_effects import replacements_come_first, rivals_of, side_effects
+from trio_sched.explanation.touches import Touch, is_of_changed_template, touched_by
 from trio_sched.explanation.trial import CannotApply, EditedObject, Outcome, Trial
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.clauses import Change, some_names
@@ -36,10 +35,6 @@ from trio_sched.plugin_api.clauses import Change, some_names
 MAX_TRIALS: Final = 80
 """Changes that are tried for one pod."""
 MAX_REMEDIES: Final = 8
-_CONDITION_TAINT: Final = "taint node.kubernetes.io/"
-_CONTROL_PLANE_TAINT: Final = "taint node-role.kubernetes.io/control-plane"
-_BOUND: Final = "pv.kubernetes.io/bind-completed"
-"""The annotation of claims that have their volume."""
 _MAX_SETS: Final = 6
 """Sets of requirements of one size that are looked at."""
 _MAX_TOGETHER: Final = 4
@@ -50,33 +45,6 @@ _MAX_BESIDE: Final = 6
 """Changes with which the pod and those that could come first run."""
 _PER_CLAUSE: Final = 3
 """Changes of each of several clauses that are combined."""
-
-
-class Touch(IntEnum):
-    """What a change touches, the least first."""
-
-    POD_IN_PLACE = 1
-    """A field of the pod that can be changed while it is pending."""
-    NODE = 2
-    OBJECT = 3
-    POD_RECREATED = 4
-    """A field that only a new pod can have otherwise."""
-    CONTROL_PLANE = 5
-    """The pod runs beside the control plane, which few want."""
-    WORKLOAD_RECREATED = 6
-    """The template of a StatefulSet's claims, which only another StatefulSet can have otherwise."""
-    OTHER_PODS = 7
-    """Other pods, or another value of a label that a node has, which may be what other pods are there for."""
-    NEW_NODE = 8
-    FEWER_PODS = 9
-    """A workload gets fewer pods: its own, where this one is one too many, or another."""
-    VOLUME = 10
-    """The pod gets an empty volume; what is on the one that its claim has stays behind, or is lost."""
-    NEW_ZONE = 11
-    """A node where there is none like it yet."""
-    BROKEN_NODE = 12
-    """The pod tolerates what the node controller says of a node that is not in order, or a node is said to take more
-    volumes than its driver says: it may never start there."""
 
 
 @frozen(kw_only=True)
@@ -229,7 +197,7 @@ class _Search:
                     allowed = list(as_allowed(change, self.trial.pod, pod, ranges))
                 notes = [change.note] if change.note else []
                 notes += [f"{name} is evicted as a whole" for name in outcome.evicted_groups]
-                if any(_is_of_changed_template(one, self.trial.pod) for one in edited):
+                if any(is_of_changed_template(one, self.trial.pod) for one in edited):
                     notes.append("its StatefulSet is made again, around the pods that it has")
                 rivals, others, left, comes_back = list[Pod](), list[Pod](), "", False
                 if outcome.node_name and not outcome.victims:
@@ -292,7 +260,9 @@ class _Search:
                 clauses=clauses,
                 edited=tuple(edited),
                 outcome=outcome,
-                touches=max(touches, _touch(edited, clauses, subject or self.trial.pod, is_correction=change.corrects)),
+                touches=max(
+                    touches, touched_by(edited, clauses, subject or self.trial.pod, is_correction=change.corrects)
+                ),
                 notes=tuple(notes),
                 rivals=tuple(others),
                 is_partial=bool(left or comes_back or others),
@@ -359,72 +329,3 @@ def _has_new_node(edited: Sequence[EditedObject]) -> bool:
 def _is_deletion(one: EditedObject) -> bool:
     """Whether a pod that would have stayed is deleted."""
     return one.kind == "Pod" and one.new is None and one.old.metadata.deletion_timestamp is None
-
-
-def _touch(edited: Sequence[EditedObject], clauses: Sequence[FailingClause], pod: Pod, *, is_correction: bool) -> Touch:
-    """The most that is touched by *edited*, which meets *clauses*; a claim for a misspelt one leaves nothing behind."""
-    if not is_correction and any(_leaves_a_claim(one) for one in edited):
-        return Touch.VOLUME
-    of_objects = (_touch_of(one, pod) for one in edited if one.kind != "Pod" or not one.is_consequence)
-    return max([*of_objects, *map(_touch_of_taint, clauses)])
-
-
-def _leaves_a_claim(one: EditedObject) -> bool:
-    """Whether a pod uses another claim."""
-    if one.kind != "Pod" or one.old is None or one.new is None:
-        return False
-    before, after = (
-        {
-            volume.persistent_volume_claim.claim_name
-            for volume in pod.spec.volumes or ()
-            if volume.persistent_volume_claim
-        }
-        for pod in (one.old, one.new)
-    )
-    return not before <= after
-
-
-def _touch_of_taint(one: FailingClause) -> Touch:
-    """What it means to be on a node with the taint, if that is what the clause is about."""
-    if one.clause.reason == "UntoleratedTaint" and one.title.startswith(_CONDITION_TAINT):
-        return Touch.BROKEN_NODE
-    if one.clause.reason == "UntoleratedTaint" and one.title.startswith(_CONTROL_PLANE_TAINT):
-        return Touch.CONTROL_PLANE
-    return Touch.POD_IN_PLACE
-
-
-def _is_of_changed_template(one: EditedObject, pod: Pod) -> bool:
-    """Whether it is a claim that only another StatefulSet would make as it is to be."""
-    if one.is_consequence or not one.recreate or not is_of_template(one, pod):
-        return False
-    return one.old is not None and one.old.metadata.deletion_timestamp is None and bool(changed_template(one))
-
-
-def _touch_of(one: EditedObject, pod: Pod) -> Touch:
-    if one.kind == "Node":
-        if one.old is None:
-            return Touch.NEW_NODE
-        before, after = one.old.metadata.labels or {}, (one.new.metadata.labels or {}) if one.new is not None else {}
-        is_other = any(after.get(key, value) != value for key, value in before.items())
-        return Touch.OTHER_PODS if is_other else Touch.NODE
-    if one.kind == LIMIT_RANGE:
-        return Touch.OTHER_PODS
-    if one.kind == "CSINode" and one.old is not None:
-        return Touch.BROKEN_NODE
-    if one.kind in SCALED:
-        return Touch.FEWER_PODS
-    if one.kind != "Pod":
-        is_claim = one.kind == "PersistentVolumeClaim" and one.old is not None
-        is_left = is_claim and _BOUND in (one.old.metadata.annotations or {}) and bool(one.old.spec.volume_name)
-        is_other = is_left and (one.new is None or one.new.spec.volume_name != one.old.spec.volume_name)
-        if is_other:
-            return Touch.VOLUME
-        return Touch.WORKLOAD_RECREATED if _is_of_changed_template(one, pod) else Touch.OBJECT
-    is_sibling = one.old is not None and (
-        is_of(controller_of(pod), one.old) or (pod.group_key is not None and one.old.group_key == pod.group_key)
-    )
-    if (one.namespace, one.name) != (pod.namespace, pod.name) and not is_sibling:
-        return Touch.OTHER_PODS
-    if one.new is None:
-        return Touch.OTHER_PODS
-    return Touch.POD_IN_PLACE if pod_patch(one.old, one.new).is_in_place else Touch.POD_RECREATED

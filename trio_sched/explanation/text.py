@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from trio_sched.documents.json_values import Json
 from trio_sched.explanation.data import count_of_nodes
 from trio_sched.go.text import printable
 from trio_sched.plugin_api.clauses import some_names
-
-Json = dict[str, Any]
 
 _FEW: Final = 3
 _MAX_GROUPS: Final = 8

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watching.written_objects import written_as
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.explanation.commands import Kubectl
 from trio_sched.explanation.data import explanation_as_data
@@ -42,8 +43,6 @@ from trio_sched.simulator import ApiServer, populate, trio_clock
 from trio_sched.simulator.manifests.manifests import ManifestProblem
 from trio_sched.simulator.storage.kubernetes_versions import DEFAULT_VERSION
 from trio_sched.simulator.storage.object_store import ObjectStore
-
-Json = dict[str, Any]
 
 _MAX_EXPLAINED: Final = 200
 """Pods that are explained at once."""

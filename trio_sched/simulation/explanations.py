@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from attrs import frozen
 from msgspec import to_builtins
 
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.evaluation.pod_explanation import PodExplanation
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.errors import TrioSchedError, nearest_name
@@ -22,8 +23,6 @@ from trio_sched.simulator.controllers.workloads.controlled_objects import contro
 from trio_sched.simulator.manifests.manifests import Manifest
 from trio_sched.simulator.storage.object_store import ObjectStore, StoredObject
 from trio_sched.simulator.storage.resource_types import collection_of
-
-Json = dict[str, Any]
 
 _WORKLOADS: Final = frozenset(
     {"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}

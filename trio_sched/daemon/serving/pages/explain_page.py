@@ -16,9 +16,10 @@ from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response,
 from trio_sched.daemon.serving.pages.queue_pages import PodNotShown, pod_key
 from trio_sched.daemon.serving.status_bodies import indented_json
 from trio_sched.daemon.watching.written_objects import written_as
+from trio_sched.documents.json_values import Json
 from trio_sched.engine.queue.pending_pods import pending_pods
 from trio_sched.explanation.commands import Kubectl, Workload, workload_of
-from trio_sched.explanation.data import Json, explanation_as_data
+from trio_sched.explanation.data import explanation_as_data
 from trio_sched.explanation.explanation import Waiting, explain
 from trio_sched.explanation.owners import controller_of
 from trio_sched.explanation.text import Layout, explanation_text
