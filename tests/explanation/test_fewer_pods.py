@@ -21,7 +21,7 @@ def fewer(*pods: Pod, asked: Pod) -> list[Remedy]:
     found = explain(
         scheduler_with([node("a", labels={"kubernetes.io/hostname": "a"})], [*pods, asked]), asked
     ).remedies.found
-    return [one for one in found if one.touches == Touch.FEWER_PODS]
+    return [one for one in found if one.touches == Touch.POD_GIVEN_UP]
 
 
 @pytest.mark.parametrize(

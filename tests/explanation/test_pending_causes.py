@@ -67,12 +67,12 @@ def test_of_ever_fewer_devices_only_the_most_that_there_are_is_shown(tmp_path: P
 
 def test_a_claim_for_several_pods_can_follow_one_for_a_single_pod(tmp_path: Path) -> None:
     (cause,) = (one for one in CAUSES if one.name == "a deployment of two pods on a claim that one pod can use")
-    fewer, shared = explained(cause, tmp_path)["remedies"]
+    shared, fewer = explained(cause, tmp_path)["remedies"]
     assert fewer["commands"] == [
         """kubectl patch deployment asked -n default --type=merge -p '{"spec":{"replicas":1}}'"""
     ]
     assert shared["title"] == "a new, empty claim data-shared with ReadWriteOnce"
-    assert (shared["touches"], fewer["touches"]) == ("Volume", "FewerPods")
+    assert (shared["touches"], fewer["touches"]) == ("Volume", "PodGivenUp")
     made, used = shared["commands"]
     assert '"accessModes":["ReadWriteOnce"]' in made
     assert '"persistentVolumeClaim":{"claimName":"data-shared"}' in used

@@ -283,7 +283,7 @@ class _Search:
                 clauses=clauses,
                 edited=(edited,),
                 outcome=outcome,
-                touches=Touch.FEWER_PODS,
+                touches=Touch.POD_GIVEN_UP,
                 notes=(change.note,),
             )
         )

@@ -38,7 +38,7 @@ class Touch(IntEnum):
     """Other pods, or another value of a label that a node has, which may be what other pods are there for."""
     NEW_NODE = 8
     FEWER_PODS = 9
-    """A workload gets fewer pods: its own, where this one is one too many, or another."""
+    """Another workload gets fewer pods."""
     VOLUME = 10
     """The pod gets an empty volume; what is on the one that its claim has stays behind, or is lost."""
     NEW_ZONE = 11
@@ -46,6 +46,8 @@ class Touch(IntEnum):
     BROKEN_NODE = 12
     """The pod tolerates what the node controller says of a node that is not in order, or a node is said to take more
     volumes than its driver says: it may never start there."""
+    POD_GIVEN_UP = 13
+    """The pod's own workload gets as many pods as run, which leaves this one out."""
 
 
 def touched_by(

@@ -21,7 +21,7 @@ CAUSES_OF_WORKLOADS: Sequence[PendingCause] = (
         "a deployment of two pods on a claim that one pod can use",
         ["ClaimInUse"],
         ["the claim data is ReadWriteOncePod", "in use by default/asked-"],
-        "scale Deployment asked to 1",
+        "a new, empty claim data-shared with ReadWriteOnce",
         node("n1"),
         storage_class("fast"),
         volume("disk-1", "data", mode="ReadWriteOncePod"),

@@ -14,10 +14,11 @@ const TOUCHES = {
   WorkloadRecreated: "makes its StatefulSet again",
   OtherPods: "moves or ends other pods",
   NewNode: "adds a node",
-  FewerPods: "leaves the workload fewer pods",
+  FewerPods: "leaves another workload fewer pods",
   Volume: "gives it an empty volume",
   NewZone: "adds a node where there is none like it",
   BrokenNode: "puts it where it may not start",
+  PodGivenUp: "gives the pod up",
 };
 
 /** How the panel shows the explanation of a pod; where time can be gone through, that of the time that is shown. */
