@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no 
 
 KINDS = (
     "deployments,replicasets,pods,persistentvolumeclaims,persistentvolumes,storageclasses,resourceclaimtemplates,resourceclaims,resourceslices,deviceclasses,"
-    "csinodes,csidrivers,csistoragecapacities,limitranges,nodes"
+    "csinodes,csidrivers,csistoragecapacities,limitranges,runtimeclasses,nodes"
 )
 CONTROLLERS = (
     "persistentvolume-binder-controller,persistentvolumeclaim-protection-controller,"
@@ -31,6 +31,9 @@ CONTROLLERS = (
 )
 
 
+PROVISIONERS = frozenset({"disk.test", "small.test"})
+NEVER_PROVISIONED = "slow"
+"""The class of a cause that is about a volume which nobody makes."""
 SINCE_MINOR = {"devices with a taint": 36, "a feature that no kubelet declares": 36}
 """Cause → the first minor version where it can be without a feature gate."""
 STORED = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
@@ -64,16 +67,23 @@ async def scheduler_of(name: str, server: Server, folder: Path) -> AsyncIterator
 
 
 async def provision(server: Server) -> None:
-    """The provisioners of two classes: a volume for each claim whose node is chosen, and there."""
+    """The provisioners of all classes but one: a volume for each claim, once its node is chosen where it has to be."""
     while True:
         await trio.sleep(0.5)
         claims = await server.request("GET", f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims")
         nodes = {one["metadata"]["name"] for one in (await server.request("GET", "/api/v1/nodes"))["items"]}
+        classes = (await server.request("GET", "/apis/storage.k8s.io/v1/storageclasses"))["items"]
+        modes = {
+            one["metadata"]["name"]: one["volumeBindingMode"]
+            for one in classes
+            if one["provisioner"] in PROVISIONERS and one["metadata"]["name"] != NEVER_PROVISIONED
+        }
         for one in claims["items"]:
             metadata, spec = one["metadata"], one["spec"]
             is_chosen = metadata.get("annotations", {}).get("volume.kubernetes.io/selected-node") in nodes
             of_class = spec.get("storageClassName")
-            if of_class not in ("fast", "small") or spec.get("volumeName") or not is_chosen:
+            is_due = is_chosen or modes.get(of_class) == "Immediate"
+            if of_class not in modes or spec.get("volumeName") or not is_due or "deletionTimestamp" in metadata:
                 continue
             size = spec["resources"]["requests"]["storage"]
             made = volume(f"made-{metadata['uid']}", metadata["name"], size=size, of_class=of_class)
@@ -138,7 +148,8 @@ async def test_the_first_change_that_is_shown_lets_each_pod_run(scheduler: str, 
 
 def as_created(one: dict[str, Any]) -> dict[str, Any]:
     """An object as it is before it is stored, before a controller has bound it, and before somebody deletes it."""
-    stored = STORED if one["kind"] == "Pod" else (*STORED, "finalizers")
+    is_kept = one["kind"] == "Pod" or "deletionTimestamp" in one["metadata"]
+    stored = STORED if is_kept else (*STORED, "finalizers")
     metadata = {key: value for key, value in one["metadata"].items() if key not in stored}
     bound = "pv.kubernetes.io/bind-completed"
     annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key != bound}
@@ -165,8 +176,13 @@ async def create(server: Server, objects: list[dict[str, Any]], folder: Path) ->
 
 async def problem_with(cause: PendingCause, server: Server, folder: Path) -> str:
     """What is wrong with the explanation of *cause*; empty if nothing is."""
-    release = 'kubectl get pods -o name | xargs -r kubectl patch --type=merge -p \'{"metadata":{"finalizers":null}}\''
-    await run(["bash", "-c", release], folder)
+    for kind in ("pods", "persistentvolumeclaims", "resourceclaims"):
+        release = f"kubectl get {kind} -o name | xargs -r kubectl patch --type=merge -p "
+        await run(["bash", "-c", f"""{release} '{{"metadata":{{"finalizers":null}}}}'"""], folder)
+    classes = sorted(
+        {one["metadata"]["name"] for each in CAUSES for one in each.objects if one["kind"] == "PriorityClass"}
+    )
+    await run(["kubectl", "delete", "priorityclasses", "--ignore-not-found", *classes], folder)
     for kind in KINDS.split(","):
         await run(["kubectl", "delete", kind, "--all", "--force", "--grace-period=0", "--timeout=20s"], folder)
     uids = {one["metadata"].get("uid") for one in cause.objects if one["kind"] in ("Deployment", "ReplicaSet")}
