@@ -183,9 +183,9 @@ def _of_pod(kubectl: str, pod: Pod, patch: PodPatch, workload: Workload | None, 
         yield f"# pods of a {workload.kind} get this with the next ones, once its template has"
         yield f"# {json.dumps(_of_template(patch.whole))}"
     else:
-        between = f"{kubectl} delete pod {name}{where} && {without_claim}" if claim else ""
-        if pod.node_name:  # of a node that does not exist: no kubelet ends it
-            between = f"{kubectl} delete pod {name}{where} --force --grace-period=0"
+        # No kubelet ends a pod of a node that does not exist.
+        delete = f"{kubectl} delete pod {name}{where}{' --force --grace-period=0' if pod.node_name else ''}"
+        between = f"{delete} && {without_claim}" if claim else delete if pod.node_name else ""
         # A kubectl older than the cluster merges no field that it does not know, unless it merges plain JSON.
         fields = patch.whole.get("spec", {}).keys()
         flags = " --type=merge" if fields and fields <= _NEW_FIELDS else ""

@@ -181,7 +181,7 @@ def explain(
                 f"pod group {group} is ignored, as the gate GenericWorkload is off here; if the cluster has it, "
                 "ask with --feature-gates=GenericWorkload=true,GangScheduling=true"
             )
-        found.notes += _notes_on_node(scheduler, pod)
+        found.notes += [] if is_lost else _notes_on_node(scheduler, pod)
         if pod.metadata.deletion_timestamp is not None and found.is_pending:
             analysis.clauses[:] = [_being_deleted(pod, analysis)]
             analysis.passes = np.zeros_like(analysis.passes)
@@ -213,7 +213,7 @@ def explain(
 
 def _notes_on_node(scheduler: Scheduler, pod: Pod) -> list[str]:
     """What keeps a pod from running that has its node: nothing that a scheduler can change."""
-    if not pod.node_name or _is_lost(scheduler, pod):
+    if not pod.node_name:
         return []
     if pod.node_name not in scheduler.cache.table.row_of:
         return [f"there is no node {pod.node_name}"]

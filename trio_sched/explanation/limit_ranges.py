@@ -231,7 +231,7 @@ def _allowed(pod: Pod, ranges: Sequence[LimitRange]) -> Pod | None:
         _give_back(found, name, amount, of_containers)
     for part in found.parts.values():
         for item in of_containers:
-            _limit(part, part.requests, item)
+            _limit(part, item)
     for item in items:
         if item.type == "Pod":
             _allow_whole(found, item)
@@ -239,11 +239,11 @@ def _allowed(pod: Pod, ranges: Sequence[LimitRange]) -> Pod | None:
     return None if refusals(made, ranges) else made
 
 
-def _limit(part: _Part, requests: Amounts, item: LimitRangeItem) -> None:
+def _limit(part: _Part, item: LimitRangeItem) -> None:
     """Keep the limits within the ratio of *item*, and above the requests."""
     for name, ratio in (item.max_limit_request_ratio or {}).items():
-        if name in part.limits and name in requests:
-            part.limits[name] = min(part.limits[name], _times(requests[name], ratio))
+        if name in part.limits and name in part.requests:
+            part.limits[name] = min(part.limits[name], _times(part.requests[name], ratio))
     for name, amount in part.requests.items():
         if name in part.limits:
             part.limits[name] = max(part.limits[name], amount)

@@ -24,14 +24,13 @@ from trio_sched.objects.amounts.quantity import NANO, Quantity, parse_nano, to_m
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.node_amounts import node_amounts
-from trio_sched.objects.node_pools import pool_of
+from trio_sched.objects.node_pools import HOSTNAME_LABEL, pool_of
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import nano_requests
 from trio_sched.objects.storage.storage import CSINode
 from trio_sched.plugin_api.clauses import Change, Edit, some_names
 from trio_sched.snapshot.node_columns import NodeView
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
 _OF_CONTROLLERS: Final = "node.kubernetes.io/"
 _MAX_POOLS: Final = 8
@@ -136,7 +135,7 @@ def _only_node(trial: Trial) -> Change:
     offered["pods"] = _PODS
     selected = pod.spec.node_selector or {}
     made = Node(
-        metadata=ObjectMeta(name="node-1", uid="node-1", labels={_HOSTNAME: "node-1", **selected}),
+        metadata=ObjectMeta(name="node-1", uid="node-1", labels={HOSTNAME_LABEL: "node-1", **selected}),
         status=NodeStatus(allocatable=offered, capacity=offered),
     )
     what = " and ".join(f"{name} {amount_text(name, amount, round_up=True)}" for name, amount in amounts.items())

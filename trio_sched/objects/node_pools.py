@@ -16,7 +16,7 @@ _POOL_LABELS: Final = (
     "node.kubernetes.io/instance-type",
 )
 """The labels by which providers tell pools apart, the first that a node has counts."""
-_HOSTNAME: Final = "kubernetes.io/hostname"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 
 
 def pool_name(node: Node) -> str | None:
@@ -32,5 +32,5 @@ def pool_of(node: Node) -> Hashable:
     name = pool_name(node)
     if name is not None:
         return name
-    labels = frozenset([one for one in node.labels.items() if one[0] != _HOSTNAME and one[1] != node.name])
+    labels = frozenset([one for one in node.labels.items() if one[0] != HOSTNAME_LABEL and one[1] != node.name])
     return frozenset((node.status.allocatable or {}).items()), labels, node.spec.taints

@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import logging
@@ -133,8 +134,32 @@ async def test_a_line_of_another_thread_is_written_at_once(autojump_clock: MockC
     assert "elsewhere" in stream.getvalue()
 
 
-def test_a_stream_that_is_closed_or_full_costs_the_line_only() -> None:
+class Full(Stream):
+    """Takes nothing for as long as the disk is full."""
+
+    is_full = True
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def test_a_stream_that_is_full_costs_the_line_only() -> None:
+    stream = Full()
+    set_up_logging(LogSettings(), stream)
+    log.info("lost")
+    log_line(log, logging.INFO, "lost", {})
+    stream.is_full = False
+    log.info("written")
+    assert [line.split("] ")[1] for line in stream.getvalue().splitlines()] == ["written"]
+
+
+def test_a_stream_that_is_closed_costs_the_line_only() -> None:
     stream, _ = set_up()
     stream.close()
     log.info("lost")
     log_line(log, logging.INFO, "lost", {})
+    stream, _ = set_up()
+    log.info("written")
+    assert stream.writes == 1
